@@ -1,6 +1,8 @@
 # pageclear: build, test, install. `make calibrate` and `make check` are the two to know; `make help` lists the rest.
 
 VERSION := 0.1.0
+PREFIX ?= /usr
+LIBDIR ?= $(PREFIX)/lib
 B ?= build
 CC = gcc
 PKG_CONFIG ?= pkg-config
@@ -14,25 +16,54 @@ override LDFLAGS += $(SANITIZE)
 # --- what consists of what -------------------------------------------------------------------------------------------
 
 KERNELS := $(wildcard kernels/*.c)
+POLICY := $(wildcard libpolicy/*.c)
 UNITS := $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 BENCHES := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
-CORE = $(call objects,$(KERNELS))
+CORE = $(call objects,$(KERNELS) $(POLICY))
 BODY = $(CORE)
-LIBS := -lm
+LIBS_POLICY := -lyaml
+LIBS := $(LIBS_POLICY) -lm -lpthread
 
-all: $(CORE)
+all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
+$(B)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SMALL) -DPAGECLEAR_SHARED -fPIC -c -o $@ $<
+
+# What runs once per load is built for size: the library's budget is 48 KiB.
+$(patsubst %,$(B)/pic/libpolicy/%.o,tree document values search file process rate builtin why): SMALL := -Os
+
+$(B)/libpolicy.so.0: $(patsubst %.c,$(B)/pic/%.o,$(KERNELS) $(POLICY)) libpolicy/libpolicy.map
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libpolicy.so.0 -Wl,--version-script=libpolicy/libpolicy.map \
+		-Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noseparate-code -o $@ $(filter %.o,$^) $(LIBS_POLICY)
+
+$(B)/libpolicy.so: $(B)/libpolicy.so.0
+	ln -sf libpolicy.so.0 $@
+
+# One object whose only global names are the public ones: internals cannot meet a program's own names.
+$(B)/libpolicy.a: $(CORE)
+	$(LD) -r -o $(B)/libpolicy.o $^
+	$(OBJCOPY) --wildcard --keep-global-symbol='pageclear_*' $(B)/libpolicy.o
+	rm -f $@
+	$(AR) rcs $@ $(B)/libpolicy.o
+
+$(B)/libpolicy.pc: libpolicy/libpolicy.pc.in Makefile
+	@mkdir -p $(@D)
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+
+OBJCOPY ?= objcopy
+
 # --- the two commands ------------------------------------------------------------------------------------------------
 
 check: deps-check
 	$(MAKE) all tests
-	B=$(B) tests/run units
+	B=$(B) tests/run units cli
 
 deps:
 	tests/deps build

@@ -14,7 +14,7 @@
 #define PC_CPU_AVX512F (1u << 2)
 #define PC_CPU_CLZERO (1u << 3)
 #define PC_CPU_MOVDIR64B (1u << 4)
-#define PC_CPU_ERMS (1u << 5) /* no kernel needs it; the built-in policy reads it */
+#define PC_CPU_ERMS (1u << 5) /* no kernel needs it to execute; for people */
 #define PC_CPU_FSRM (1u << 6) /* likewise */
 #define PC_CPU_CLFLUSHOPT (1u << 7)
 

@@ -1,0 +1,287 @@
+/*
+ * Explicit policies: from document to look-up table, and the look-up.
+ */
+#include "libpolicy/policy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "libpolicy/rate.h"
+#include "libpolicy/search.h"
+
+#if defined(__x86_64__)
+const char pc_arch[] = "x86_64";
+#elif defined(__aarch64__)
+const char pc_arch[] = "aarch64";
+#else
+const char pc_arch[] = "other";
+#endif
+
+enum {
+	CHUNK_LEAST = 4096, /* below a page the calls themselves cost */
+	STRUCT_MOST = 4096, /* a caller's struct is never larger; more is a size that was never set */
+	/* The sizes of the first version, for good: a caller's struct may be older than this library's. */
+	QUERY_FIRST = offsetof(struct pageclear_query, threads) + sizeof(unsigned),
+	CHOICE_FIRST = offsetof(struct pageclear_choice, to) + sizeof(size_t),
+};
+
+/* Where the next list and span go: behind the policy, in the same allocation. */
+struct layout {
+	struct pc_list *list;
+	struct pc_span *span;
+	struct pc_why *lacking;
+};
+
+static size_t rules_in(const struct pc_document *document)
+{
+	size_t rules = 0;
+
+	for (size_t i = 0; i < document->table_count; i++)
+		rules += document->tables[i].rule_count;
+	return rules;
+}
+
+static void add_lacking(struct pc_why *lacking, const char *name)
+{
+	size_t used = strlen(lacking->text), len = strlen(name);
+
+	if (strstr(lacking->text, name) != NULL || used + len + 2 > sizeof(lacking->text) / 2)
+		return;
+	if (used > 0)
+		lacking->text[used++] = ' ';
+	memcpy(lacking->text + used, name, len + 1);
+}
+
+static const struct pc_kernel *resolve(const struct pc_rule *rule, struct pc_why *lacking)
+{
+	const struct pc_kernel *kernel = pc_kernel_find(rule->kernel);
+
+	if (kernel != NULL && pc_kernel_runs(kernel))
+		return kernel;
+	add_lacking(lacking, rule->kernel);
+	return &pc_kernels[0];
+}
+
+static size_t clamp_chunk(uint64_t chunk)
+{
+	if (chunk > SIZE_MAX)
+		return 0;
+	return chunk > 0 && chunk < CHUNK_LEAST ? CHUNK_LEAST : (size_t)chunk;
+}
+
+static size_t clamp_size(uint64_t size)
+{
+	return size > SIZE_MAX ? SIZE_MAX : (size_t)size;
+}
+
+static void index_list(struct pc_list *list)
+{
+	const struct pc_span *span = list->spans;
+
+	for (unsigned h = 0; h < PC_HALF_OCTAVES; h++) {
+		span = pc_span_at(span, clamp_size(pc_half_octave_least(h)));
+		list->first[h] = (uint8_t)(span - list->spans);
+	}
+}
+
+static void add_list(struct layout *layout, const struct pc_table *table)
+{
+	struct pc_list *list = layout->list++;
+
+	list->threads = table->threads;
+	list->spans = layout->span;
+	for (size_t i = 0; i < table->rule_count; i++) {
+		const struct pc_rule *rule = &table->rules[i];
+		const struct pc_kernel *kernel = resolve(rule, layout->lacking);
+		bool last = i + 1 == table->rule_count;
+
+		*layout->span++ = (struct pc_span){.name = kernel->name,
+		                                   .clear = kernel->clear,
+		                                   .chunk = clamp_chunk(rule->chunk),
+		                                   .from = clamp_size(rule->from),
+		                                   .to = last ? SIZE_MAX : clamp_size(rule[1].from),
+		                                   .kernel = kernel};
+	}
+	index_list(list);
+}
+
+static struct pc_lists add_row(struct layout *layout, const struct pc_document *document, unsigned intent,
+                               enum pc_prior prior)
+{
+	struct pc_rule libc = {.kernel = "libc"};
+	const struct pc_table nothing = {.threads = 1, .rule_count = 1, .rules = &libc};
+	const struct pc_table *table;
+	struct pc_lists row = {.lists = layout->list};
+
+	for (unsigned threads = 1;
+	     (table = pc_document_table(document, intent, prior, threads)) != NULL && table->threads >= threads;
+	     threads = table->threads + 1) {
+		add_list(layout, table);
+		row.count++;
+	}
+	if (row.count == 0) {
+		add_list(layout, &nothing);
+		row.count++;
+	}
+	return row;
+}
+
+static void set_probe(struct pc_words *words, const struct pc_document *document, double ticks_per_ns)
+{
+	double slow = document->probe.slow_ns * ticks_per_ns;
+
+	if (slow < 1) /* no probe, no rate, or a clock that can't tell */
+		return;
+	atomic_init(&words->probe_lines, document->probe.lines);
+	atomic_init(&words->probe_slow, (uint64_t)slow);
+	atomic_init(&words->probe_from, document->probe.from);
+}
+
+int pc_policy_build(struct pageclear_policy **out, const struct pc_document *document, double ticks_per_ns,
+                    struct pc_why *lacking)
+{
+	/* A row without a table gets one list of one span. */
+	size_t lists = document->table_count + PC_ROWS, spans = rules_in(document) + PC_ROWS;
+	struct pageclear_policy *policy =
+		calloc(1, sizeof(*policy) + lists * sizeof(struct pc_list) + spans * sizeof(struct pc_span));
+
+	if (policy == NULL)
+		return -ENOMEM;
+	struct pc_list *list = (struct pc_list *)(policy + 1);
+	struct layout layout = {.list = list, .span = (struct pc_span *)(list + lists), .lacking = lacking};
+
+	lacking->text[0] = '\0';
+	for (unsigned i = 0; i < PC_ROWS; i++) {
+		policy->rows[i] = add_row(&layout, document, i / PC_PRIORS, (enum pc_prior)(i % PC_PRIORS));
+		pc_words_fill(&policy->words, i, policy->rows[i].lists[0].spans);
+	}
+	set_probe(&policy->words, document, ticks_per_ns);
+	*out = policy;
+	return 0;
+}
+
+static int check_host(const struct pc_document *document, struct pc_why *why)
+{
+	char here[sizeof(document->cpus[0])];
+
+	if (strcmp(document->arch, pc_arch) != 0)
+		return pc_why(why, -ESTALE, "made for %s, this is %s", document->arch, pc_arch);
+	pc_cpu_signature(here, sizeof(here));
+	for (size_t i = 0; i < document->cpu_count; i++)
+		if (strcmp(document->cpus[i], here) == 0)
+			return 0;
+	return pc_why(why, -ESTALE, "made for %s, this is %s", document->cpus[0], here);
+}
+
+static int describe(const struct pc_document *document, const struct pc_why *lacking, struct pc_why *why)
+{
+	bool whole = lacking->text[0] == '\0';
+
+	return pc_why(why, 0, "generation %llu, quality %s, for %s%s%s", (unsigned long long)document->generation,
+	              document->quality[0] == '\0' ? "not stated" : document->quality,
+	              document->name[0] == '\0' ? document->cpus[0] : document->name,
+	              whole ? "" : "; libc stands in for kernels that this CPU or library lacks: ", lacking->text);
+}
+
+int pc_policy_load(struct pageclear_policy **out, const char *path, struct pc_why *why)
+{
+	struct pc_moment begin = pc_moment_now(); /* the parse is long enough to measure the clock beside it */
+	struct pc_document *document;
+	struct pc_why lacking;
+	int r = pc_document_read(&document, path, why);
+
+	if (r < 0)
+		return r;
+	r = check_host(document, why);
+	if (r == 0) {
+		r = pc_policy_build(out, document, document->probe.from == 0 ? 0 : pc_rate_since(begin), &lacking);
+		r = r < 0 ? pc_why(why, r, "out of memory") : describe(document, &lacking, why);
+	}
+	pc_document_free(document);
+	return r;
+}
+
+int pageclear_policy_open(const struct pageclear_policy **out, const char *path)
+{
+	struct pageclear_policy *policy = NULL;
+	struct pc_search search;
+
+	if (out == NULL)
+		return -EINVAL;
+	int r = path == NULL ? pc_search(&policy, &search) : pc_policy_load(&policy, path, NULL);
+	if (r < 0)
+		return r;
+	*out = policy;
+	return 0;
+}
+
+int pageclear_policy_builtin(const struct pageclear_policy **out)
+{
+	struct pageclear_policy *policy;
+	struct pc_why lacking;
+
+	if (out == NULL)
+		return -EINVAL;
+	int r = pc_policy_build(&policy, pc_builtin_document(), 0, &lacking);
+	if (r == 0)
+		*out = policy;
+	return r;
+}
+
+const struct pageclear_policy *pageclear_policy_close(const struct pageclear_policy *policy)
+{
+	free((void *)policy);
+	return NULL;
+}
+
+/* What a newer program asks and this library doesn't know must be left at 0. */
+static bool is_understood(const struct pageclear_query *query)
+{
+	const unsigned char *bytes = (const unsigned char *)query;
+
+	for (size_t i = sizeof(*query); i < query->size; i++)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
+static const struct pc_span *find_span(const struct pc_lists *row, size_t len, unsigned threads)
+{
+	const struct pc_list *list = row->lists, *last = list + row->count - 1;
+
+	while (list < last && list->threads < threads)
+		list++;
+	return pc_span_at(list->spans + list->first[pc_half_octave(len + (len == 0))], len);
+}
+
+/* What a caller's struct must be where it isn't this version's. */
+static int check_sizes(const struct pageclear_query *query, const struct pageclear_choice *choice)
+{
+	if (query->size < QUERY_FIRST || choice->size < CHOICE_FIRST)
+		return -EINVAL;
+	return query->size > STRUCT_MOST || choice->size > STRUCT_MOST || !is_understood(query) ? -E2BIG : 0;
+}
+
+int pageclear_policy_choose(const struct pageclear_policy *policy, const struct pageclear_query *query,
+                            struct pageclear_choice *choice)
+{
+	if (policy == NULL || query == NULL || choice == NULL)
+		return -EINVAL;
+	if (query->size != sizeof(*query) || choice->size != sizeof(*choice)) {
+		int r = check_sizes(query, choice);
+
+		if (r < 0)
+			return r;
+		memset((char *)choice + CHOICE_FIRST, 0, choice->size - CHOICE_FIRST);
+	}
+	const struct pc_span *span = find_span(&policy->rows[pc_row(query->intent)], query->len, query->threads);
+
+	choice->kernel = span->name;
+	choice->clear = span->clear;
+	choice->chunk = span->chunk;
+	choice->from = span->from;
+	choice->to = span->to;
+	return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * The host's policy: which files are looked at, in which order, and what was found there.
+ */
+#ifndef PC_SEARCH_H
+#define PC_SEARCH_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "libpolicy/file.h"
+
+struct pageclear_policy;
+
+/* $PAGECLEAR_POLICY, /run, /etc; used == PC_CANDIDATES: built-in. */
+enum { PC_CANDIDATES = 3 };
+
+struct pc_search {
+	unsigned used;
+	struct pc_identity seen[PC_CANDIDATES]; /* up to the one in use; later ones were not looked at */
+	char named[PATH_MAX]; /* $PAGECLEAR_POLICY then, "" if it is not set or must not be believed */
+	char text[1536];      /* for pageclear_status */
+};
+
+/* Hidden from users, for tests: what stands for /run/pageclear/policy.yaml and /etc/pageclear/policy.yaml. */
+extern const char *pc_search_paths[PC_CANDIDATES - 1];
+
+/* 0 and a policy that the caller closes, the built-in one at last; -ENOMEM, -EMFILE, -ENFILE, -EIO: could not look. */
+int pc_search(struct pageclear_policy **out, struct pc_search *search);
+
+/* True if a search now would find what it found then: one stat of each candidate up to the one in use. */
+bool pc_search_holds(const struct pc_search *search);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * An error in words beside its number: filled where the fault is found, passed up unchanged, printed once at the top.
+ */
+#ifndef PC_WHY_H
+#define PC_WHY_H
+
+struct pc_why {
+	char text[256];
+};
+
+/* Formats into why, which may be NULL. */
+void pc_why_say(struct pc_why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Formats likewise and is worth code: return pc_why(why, -EBADMSG, "..."). A macro, so that compilers and analysers see
+ * which code is returned; code is looked at first, since formatting may change errno. */
+#define pc_why(why, code, ...)                                                                                         \
+	__extension__({                                                                                                \
+		int pc_why_code = (code);                                                                              \
+		pc_why_say(why, __VA_ARGS__);                                                                          \
+		pc_why_code;                                                                                           \
+	})
+
+#endif

@@ -1,0 +1,53 @@
+#include "libpolicy/words.h"
+
+static uint64_t log2_chunk(const struct pc_span *span)
+{
+	return span->chunk == 0 ? 0 : 63 - (uint64_t)__builtin_clzll(span->chunk);
+}
+
+/* Rounded up, so that no size below the split gets what is meant for those above; past 36 bits: no size is above. */
+static uint64_t split_of(uint64_t from)
+{
+	uint64_t split = pc_half_octave_fraction(from);
+
+	return split + ((pc_normal(from) << 2 & 0xfffffff) != 0);
+}
+
+static uint64_t word_for(const struct pc_span *spans, size_t first, size_t last)
+{
+	const struct pc_span *below = pc_span_at(spans, first), *above = pc_span_at(below, last);
+	uint64_t split = below == above ? 0 : split_of(above->from);
+
+	if (split >> 36 != 0) {
+		above = below;
+		split = 0;
+	}
+	return pc_kernel_index(below->kernel) | (uint64_t)pc_kernel_index(above->kernel) << 8 |
+	       log2_chunk(below) << 16 | log2_chunk(above) << 22 | split << 28;
+}
+
+void pc_words_fill(struct pc_words *words, unsigned row, const struct pc_span *spans)
+{
+	for (unsigned h = 0; h < PC_HALF_OCTAVES; h++) {
+		uint64_t next = h + 1 == PC_HALF_OCTAVES ? 0 : pc_half_octave_least(h + 1); /* 0 - 1: no end */
+		uint64_t word = word_for(spans, (size_t)pc_half_octave_least(h), (size_t)(next - 1));
+
+		atomic_store_explicit(&words->word[row][h], word, memory_order_relaxed);
+	}
+}
+
+static void copy_word(_Atomic uint64_t *to, const _Atomic uint64_t *from)
+{
+	atomic_store_explicit(to, atomic_load_explicit(from, memory_order_relaxed), memory_order_relaxed);
+}
+
+void pc_words_copy(struct pc_words *to, const struct pc_words *from)
+{
+	atomic_store_explicit(&to->probe_lines, atomic_load_explicit(&from->probe_lines, memory_order_relaxed),
+	                      memory_order_relaxed);
+	copy_word(&to->probe_slow, &from->probe_slow);
+	copy_word(&to->probe_from, &from->probe_from);
+	for (unsigned row = 0; row < PC_ROWS; row++)
+		for (unsigned h = 0; h < PC_HALF_OCTAVES; h++)
+			copy_word(&to->word[row][h], &from->word[row][h]);
+}

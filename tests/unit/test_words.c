@@ -1,0 +1,159 @@
+/* The table of words that clears look at, which must agree with the rules it was made from; and the probe. */
+#include <stdint.h>
+
+#include "libpolicy/probe.h"
+#include "libpolicy/rate.h"
+#include "libpolicy/words.h"
+#include "tests/unit/harness.h"
+#include "tests/unit/policy_files.h"
+
+static void assert_word(const struct pageclear_policy *policy, unsigned intent, size_t len)
+{
+	struct pageclear_choice choice = choose(policy, len, intent, 1);
+	struct pc_pick pick = pc_word_pick(pc_words_at(&policy->words, pc_row(intent), len), len);
+	size_t power = choice.chunk;
+
+	while ((power & (power - 1)) != 0)
+		power &= power - 1;
+	CU_ASSERT_STRING_EQUAL(pick.kernel->name, choice.kernel);
+	CU_ASSERT_EQUAL(pick.chunk, power);
+}
+
+static void assert_words_around(const struct pageclear_policy *policy, unsigned intent, size_t len)
+{
+	for (size_t at = len - 2; at != len + 3; at++)
+		if (at != 0)
+			assert_word(policy, intent, at);
+}
+
+/* At every half octave's ends, and at splits that lie anywhere in one. */
+static void test_words_agree_with_rules(void)
+{
+	char clear[8192];
+	size_t froms[40];
+	int used = snprintf(clear, sizeof(clear),
+	                    "clear:\n  - intent: cold\n    when: {threads: 1, prior: flushed}\n"
+	                    "    rules:\n      - {from: 0, kernel: libc}\n");
+	uint64_t random = 20261130;
+
+	for (unsigned i = 0; i < 40; i++) {
+		size_t octave = (size_t)1 << (i < 37 ? i + 1 : i + 23);
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		/* Beyond 128 GiB a split is as fine as the word's 36 bits, so there only the half octave's own start.
+		 */
+		froms[i] = octave + (i < 37 ? (random >> 32) % (octave / 2) : 0);
+		used += snprintf(clear + used, sizeof(clear) - (size_t)used,
+		                 "      - {from: %zu, kernel: %s, chunk: %u}\n", froms[i],
+		                 i % 3 == 0   ? "libc"
+		                 : i % 3 == 1 ? "stosb"
+		                              : "sse2nt",
+		                 i % 4 == 0 ? 0 : i * 3000);
+	}
+	const struct pageclear_policy *policy = open_text(policy_text(1, here(), pc_arch, clear));
+	for (unsigned i = 0; i < 40; i++)
+		assert_words_around(policy, PAGECLEAR_COLD | PAGECLEAR_FLUSHED, froms[i]);
+	for (unsigned h = 0; h < PC_HALF_OCTAVES; h++)
+		for (unsigned i = 0; i < INTENTS; i++)
+			assert_words_around(policy, all_intents[i], (size_t)pc_half_octave_least(h));
+	assert_word(policy, PAGECLEAR_COLD | PAGECLEAR_FLUSHED, SIZE_MAX);
+	pageclear_policy_close(policy);
+}
+
+static void test_half_octaves(void)
+{
+	CU_ASSERT_EQUAL(pc_half_octave(1), 0);
+	CU_ASSERT_EQUAL(pc_half_octave(2), 2);
+	CU_ASSERT_EQUAL(pc_half_octave(3), 3);
+	CU_ASSERT_EQUAL(pc_half_octave(4096), 24);
+	CU_ASSERT_EQUAL(pc_half_octave(6143), 24);
+	CU_ASSERT_EQUAL(pc_half_octave(6144), 25);
+	CU_ASSERT_EQUAL(pc_half_octave(UINT64_MAX), 127);
+	for (unsigned h = 0; h < PC_HALF_OCTAVES; h++) {
+		if (h == 1)
+			continue;
+		CU_ASSERT_EQUAL(pc_half_octave(pc_half_octave_least(h)), h);
+		CU_ASSERT_EQUAL(pc_half_octave_fraction(pc_half_octave_least(h)), 0);
+		if (h > 2)
+			CU_ASSERT_EQUAL(pc_half_octave(pc_half_octave_least(h) - 1), h - 1);
+	}
+}
+
+/* A split that the 36 bits can't say exactly is rounded up: never a kernel below its size. */
+static void test_far_splits_round_up(void)
+{
+	const size_t from = ((size_t)1 << 50) + 12345;
+	char clear[400];
+
+	snprintf(clear, sizeof(clear),
+	         "clear:\n  - intent: cold\n    when: {threads: 1, prior: flushed}\n    rules:\n"
+	         "      - {from: 0, kernel: libc}\n      - {from: %zu, kernel: sse2}\n"
+	         "      - {from: %zu, kernel: stosb}\n",
+	         from, ((size_t)1 << 52) - 1);
+	const struct pageclear_policy *policy = open_text(policy_text(1, here(), pc_arch, clear));
+
+	assert_word(policy, PAGECLEAR_COLD | PAGECLEAR_FLUSHED, from - 1);
+	assert_word(policy, PAGECLEAR_COLD | PAGECLEAR_FLUSHED, from + ((size_t)1 << 14));
+	assert_word(policy, PAGECLEAR_COLD | PAGECLEAR_FLUSHED, ((size_t)1 << 52) - 2);
+	pageclear_policy_close(policy);
+}
+static void test_probe_counts_slow_loads(void)
+{
+	char memory[8192] = {0};
+	struct iovec ranges[] = {{memory, 100}, {NULL, 0}, {memory + 100, 3000}, {memory + 4096, 4096}};
+
+	/* Every load takes longer than no tick and none longer than an age. */
+	for (unsigned lines = 1; lines <= 64; lines++) {
+		CU_ASSERT_TRUE(pc_probe_flushed(ranges, 7196, lines, 0));
+		CU_ASSERT_FALSE(pc_probe_flushed(ranges, 7196, lines, UINT64_MAX));
+		CU_ASSERT_TRUE(pc_probe_flushed(ranges, 100, lines, 0));
+		CU_ASSERT_TRUE(pc_probe_flushed(ranges, 1, lines, 0));
+	}
+}
+
+static void test_rate(void)
+{
+	struct pc_moment begin = pc_moment_now();
+	double first = pc_rate_since(begin), second = pc_rate_since(begin);
+
+	CU_ASSERT_TRUE(pc_ticks_allowed());
+	CU_ASSERT_TRUE(first > 0 && second > 0);
+	CU_ASSERT_TRUE(second / first > 0.8 && second / first < 1.25);
+	CU_ASSERT_DOUBLE_EQUAL(pc_rate_since((struct pc_moment){0}), 0, 0);
+	CU_ASSERT_DOUBLE_EQUAL(pc_rate_since((struct pc_moment){.ticks = UINT64_MAX, .ns = begin.ns}), 0, 0);
+}
+
+static void test_probe_settings(void)
+{
+	const struct pageclear_policy *policy = open_text(probing_text("probe: {from: 1000, lines: 5, slow_ns: 60}\n"));
+	const struct pc_words *words = &policy->words;
+
+	CU_ASSERT_EQUAL(words->probe_lines, 5);
+	CU_ASSERT_TRUE(words->probe_slow > 0);
+	CU_ASSERT_FALSE(pc_words_probes(words, PC_ROW_HOT, 999));
+	CU_ASSERT_TRUE(pc_words_probes(words, PC_ROW_HOT, 1000));
+	CU_ASSERT_TRUE(pc_words_probes(words, PC_ROW_COLD, SIZE_MAX));
+	CU_ASSERT_FALSE(pc_words_probes(words, PC_ROW_HOT + PC_CACHED, 1000));
+	CU_ASSERT_FALSE(pc_words_probes(words, PC_ROW_COLD + PC_FLUSHED, 1000));
+	CU_ASSERT_FALSE(pc_words_probes(words, PC_ROW_SCRUB, 1000));
+	pageclear_policy_close(policy);
+
+	static const char *const none[] = {"", "probe: {from: 0, lines: 5, slow_ns: 60}\n",
+	                                   "probe: {from: 1000, lines: 5, slow_ns: 0}\n"};
+	for (size_t i = 0; i < 3; i++) {
+		policy = open_text(probing_text(none[i]));
+		CU_ASSERT_FALSE(pc_words_probes(&policy->words, PC_ROW_HOT, SIZE_MAX));
+		pageclear_policy_close(policy);
+	}
+}
+
+static const struct unit_test tests[] = {
+	{"half_octaves", test_half_octaves},
+	{"words_agree_with_rules", test_words_agree_with_rules},
+	{"far_splits_round_up", test_far_splits_round_up},
+	{"probe_counts_slow_loads", test_probe_counts_slow_loads},
+	{"rate", test_rate},
+	{"probe_settings", test_probe_settings},
+};
+
+UNIT_MAIN("words", tests)
