@@ -13,9 +13,16 @@ static const void *byte_at(const struct iovec *ranges, size_t offset)
 
 bool pc_probe_flushed(const struct iovec *ranges, size_t total, unsigned lines, uint64_t slow_ticks)
 {
-	unsigned slow = 0;
+	unsigned slow = 0, fast = 0;
+	uint64_t last = pc_ticks();
 
-	for (unsigned i = 0; i < lines; i++)
-		slow += pc_probe_load(byte_at(ranges, pc_probe_offset(total, i))) > slow_ticks;
+	while (2 * slow <= lines && 2 * fast < lines) {
+		const void *at = byte_at(ranges, pc_probe_offset(total, slow + fast));
+
+		if (pc_probe_load(at, &last) > slow_ticks)
+			slow++;
+		else
+			fast++;
+	}
 	return 2 * slow > lines;
 }

@@ -12,13 +12,15 @@
 
 #include "kernels/ticks.h"
 
-/* Ticks that a load takes, the clock's own cost included. */
-static inline uint64_t pc_probe_load(const void *at)
+/* Ticks that a load takes, the clock's own cost included. *last: pc_ticks() right before; becomes that right after, so
+ * that loads in a row read the clock once each. */
+static inline uint64_t pc_probe_load(const void *at, uint64_t *last)
 {
-	uint64_t before = pc_ticks();
+	uint64_t before = *last;
 
 	(void)*(const volatile unsigned char *)at;
-	return pc_ticks() - before;
+	*last = pc_ticks();
+	return *last - before;
 }
 
 /* Where the i-th load goes, as an offset below total: multiples of the golden ratio, so that the loads spread well and
@@ -32,7 +34,7 @@ static inline size_t pc_probe_offset(size_t total, unsigned i)
 }
 
 /* True if more than half of `lines` loads, spread over the ranges (total bytes together, at least 1), take more than
- * slow_ticks each. */
+ * slow_ticks each. Loads no more than it takes to know. */
 bool pc_probe_flushed(const struct iovec *ranges, size_t total, unsigned lines, uint64_t slow_ticks);
 
 #endif
