@@ -5,7 +5,6 @@ PREFIX ?= /usr
 LIBDIR ?= $(PREFIX)/lib
 B ?= build
 CC = gcc
-PKG_CONFIG ?= pkg-config
 
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
@@ -13,56 +12,74 @@ override CPPFLAGS += -I. -Ilibpolicy/include -D_GNU_SOURCE -DPAGECLEAR_VERSION='
 override CFLAGS += -std=gnu11 $(WARN) -fvisibility=hidden -MMD -MP $(SANITIZE)
 override LDFLAGS += $(SANITIZE)
 
+# make V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),@:,@printf '  %-4s %s\n' $(1) $@)
+
 # --- what consists of what -------------------------------------------------------------------------------------------
 
 KERNELS := $(wildcard kernels/*.c)
 POLICY := $(wildcard libpolicy/*.c)
+CALIBRD := $(filter-out calibrd/main.c,$(wildcard calibrd/*.c))
 UNITS := $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 BENCHES := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE = $(call objects,$(KERNELS) $(POLICY))
-BODY = $(CORE)
+BODY = $(CORE) $(call objects,$(CALIBRD)) $(B)/gen/migrations.o
 LIBS_POLICY := -lyaml
-LIBS := $(LIBS_POLICY) -lm -lpthread
+LIBS_CALIBRD := $(LIBS_POLICY) -lsqlite3 -lsystemd -lcpuid -lm -lpthread
 
-all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc
+all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc $(BODY)
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/pic/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SMALL) -DPAGECLEAR_SHARED -fPIC -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(SMALL) -DPAGECLEAR_SHARED -fPIC -c -o $@ $<
 
 # What runs once per load is built for size: the library's budget is 48 KiB.
 $(patsubst %,$(B)/pic/libpolicy/%.o,tree document values search file process rate builtin why): SMALL := -Os
 
+$(B)/gen/migrations.c: schema/embed.sh $(wildcard schema/*.sql)
+	@mkdir -p $(@D)
+	$(Q)sh schema/embed.sh $(sort $(wildcard schema/*.sql)) >$@.new
+	$(Q)mv $@.new $@
+
+$(B)/gen/migrations.o: $(B)/gen/migrations.c
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
 $(B)/libpolicy.so.0: $(patsubst %.c,$(B)/pic/%.o,$(KERNELS) $(POLICY)) libpolicy/libpolicy.map
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libpolicy.so.0 -Wl,--version-script=libpolicy/libpolicy.map \
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libpolicy.so.0 -Wl,--version-script=libpolicy/libpolicy.map \
 		-Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noseparate-code -o $@ $(filter %.o,$^) $(LIBS_POLICY)
 
 $(B)/libpolicy.so: $(B)/libpolicy.so.0
-	ln -sf libpolicy.so.0 $@
+	$(Q)ln -sf libpolicy.so.0 $@
 
 # One object whose only global names are the public ones: internals cannot meet a program's own names.
 $(B)/libpolicy.a: $(CORE)
-	$(LD) -r -o $(B)/libpolicy.o $^
-	$(OBJCOPY) --wildcard --keep-global-symbol='pageclear_*' $(B)/libpolicy.o
-	rm -f $@
-	$(AR) rcs $@ $(B)/libpolicy.o
+	$(call say,LD)
+	$(Q)$(LD) -r -o $(B)/libpolicy.o $^
+	$(Q)$(OBJCOPY) --wildcard --keep-global-symbol='pageclear_*' $(B)/libpolicy.o
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(B)/libpolicy.o
 
 $(B)/libpolicy.pc: libpolicy/libpolicy.pc.in Makefile
 	@mkdir -p $(@D)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 OBJCOPY ?= objcopy
 
 # --- the two commands ------------------------------------------------------------------------------------------------
 
 check: deps-check
-	$(MAKE) all tests
+	$(MAKE) -j$$(nproc) all tests
 	B=$(B) tests/run units cli
 
 deps:
@@ -74,10 +91,12 @@ deps-check:
 # --- tests -----------------------------------------------------------------------------------------------------------
 
 $(B)/test-%: $(B)/obj/tests/unit/test_%.o $(B)/obj/tests/unit/harness.o $(BODY)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS_CALIBRD)
 
 $(B)/bench-%: $(B)/obj/tests/bench/%.o $(BODY)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
 units: $(addprefix $(B)/test-,$(UNITS))
 benches: $(addprefix $(B)/bench-,$(BENCHES))

@@ -1,0 +1,119 @@
+/* Opening and closing the database; see store.h. */
+#include "calibrd/store.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "calibrd/store_file.h"
+#include "calibrd/store_internal.h"
+#include "calibrd/store_migrate.h"
+
+static unsigned newest_schema(void)
+{
+	return store_migrations[store_migration_count - 1].number;
+}
+
+int64_t store_now(void)
+{
+	return (int64_t)time(NULL);
+}
+
+/* Only a killed process can have left one running: the lock is ours. */
+static int fail_interrupted(struct store *store, struct pc_why *why)
+{
+	char reasons[] = "interrupted: calibrd ended before it was done";
+	struct calibration_row row = {.c.reasons = reasons, .c.finished = store_now()};
+	int r = sql_run(store->sql, FAIL_INTERRUPTED, &row, why);
+	return r < 0 ? r : 0;
+}
+
+/* The check comes before all that trusts the tables. */
+static int open_database(struct store *store, const char *path, bool writable, struct pc_why *why)
+{
+	int r = sql_open(&store->sql, path, writable, why);
+	if (r >= 0)
+		r = sql_check(store->sql, why);
+	if (r >= 0 && writable)
+		r = store_migrate(store->sql, store_migrations, store_migration_count, why);
+	if (r >= 0)
+		r = sql_prepare(store->sql, store_statements, STATEMENTS, why);
+	if (r >= 0 && writable)
+		r = fail_interrupted(store, why);
+	if (r < 0)
+		store->sql = sql_close(store->sql);
+	return r;
+}
+
+static int open_reader(struct store *store, const char *path, struct pc_why *why)
+{
+	unsigned schema, newest = newest_schema();
+	int r = store_file_identify(path, newest, &schema, why);
+	if (r < 0)
+		return r;
+	if (r == 1)
+		return pc_why(why, -ENOENT, "%s: no calibration has been recorded yet", path);
+	if (r == 2)
+		return pc_why(why, -EUCLEAN, "%s: damaged: not a database", path);
+	if (schema < newest)
+		return pc_why(why, -EPROTONOSUPPORT,
+		              "%s: made by an older version (schema %u; this one reads schema %u): calibrd brings it "
+		              "up to date",
+		              path, schema, newest);
+	return open_database(store, path, false, why);
+}
+
+static int open_writer(struct store *store, const char *path, char renamed[512], struct pc_why *why)
+{
+	unsigned schema;
+	int r = store_file_writable(path, why);
+	if (r >= 0)
+		r = store->lock = store_file_lock(path, why);
+	if (r >= 0)
+		r = store_file_identify(path, newest_schema(), &schema, why);
+	if (r < 0)
+		return r;
+	r = store_file_create(path, why);
+	if (r >= 0)
+		r = open_database(store, path, true, why);
+	if (r != -EUCLEAN)
+		return r;
+	r = store_file_set_aside(path, renamed, why);
+	if (r >= 0)
+		r = store_file_create(path, why);
+	return r < 0 ? r : open_database(store, path, true, why);
+}
+
+int store_open(struct store **out, const char *path, enum store_mode mode, char renamed[512], struct pc_why *why)
+{
+	char real[STORE_PATH], unread[512];
+	char *aside = renamed ? renamed : unread;
+	*aside = '\0';
+	int r = store_file_locate(real, path, mode == STORE_WRITE, why);
+	if (r < 0)
+		return r;
+	struct store *store = malloc(sizeof(*store));
+	if (!store)
+		return pc_why(why, -ENOMEM, "database: out of memory");
+	*store = (struct store){.lock = -1};
+	r = mode == STORE_WRITE ? open_writer(store, real, aside, why) : open_reader(store, real, why);
+	if (r < 0) {
+		store_close(store);
+		return r;
+	}
+	*out = store;
+	return 0;
+}
+
+struct store *store_close(struct store *store)
+{
+	if (!store)
+		return NULL;
+	sql_close(store->sql);
+	if (store->lock >= 0)
+		close(store->lock);
+	free(store);
+	return NULL;
+}
