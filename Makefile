@@ -22,6 +22,8 @@ KERNELS := $(wildcard kernels/*.c)
 POLICY := $(wildcard libpolicy/*.c)
 CALIBRD := $(filter-out calibrd/main.c,$(wildcard calibrd/*.c))
 UNITS := $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
+SIMS := $(patsubst tests/sim/test_%.c,%,$(wildcard tests/sim/test_*.c))
+SIM := $(filter-out tests/sim/test_%,$(wildcard tests/sim/*.c))
 BENCHES := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -80,7 +82,7 @@ OBJCOPY ?= objcopy
 
 check: deps-check
 	$(MAKE) -j$$(nproc) all tests
-	B=$(B) tests/run units cli
+	B=$(B) tests/run units sims cli
 
 deps:
 	tests/deps build
@@ -94,17 +96,22 @@ $(B)/test-%: $(B)/obj/tests/unit/test_%.o $(B)/obj/tests/unit/harness.o $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS_CALIBRD)
 
+$(B)/sim-%: $(B)/obj/tests/sim/test_%.o $(call objects,$(SIM) tests/unit/harness.c) $(BODY)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS_CALIBRD)
+
 $(B)/bench-%: $(B)/obj/tests/bench/%.o $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
 units: $(addprefix $(B)/test-,$(UNITS))
+sims: $(addprefix $(B)/sim-,$(SIMS))
 benches: $(addprefix $(B)/bench-,$(BENCHES))
-tests: units
+tests: units sims
 
 clean:
 	rm -rf $(B)
 
-.PHONY: all check deps deps-check units benches tests clean
+.PHONY: all check deps deps-check units sims benches tests clean
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

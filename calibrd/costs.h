@@ -1,0 +1,46 @@
+/*
+ * From series to costs: what a kernel costs under an intent, and how two kernels compare, round by round. Pure.
+ */
+#ifndef CALIBRD_COSTS_H
+#define CALIBRD_COSTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calibrd/samples.h"
+#include "libpolicy/document.h"
+
+/* COST_CLEAR: the clear. COST_HOT: the clear and the first read after it. The others: one phase as it was measured. */
+enum cost_kind { COST_CLEAR, COST_HOT, COST_SINGLE, COST_VICTIM_L1, COST_VICTIM_L2, COST_VICTIM_LLC };
+
+struct cost_key {
+	enum cost_kind kind;
+	enum pc_prior prior;
+	uint64_t bytes;
+	unsigned threads;
+};
+
+enum { COST_POINTS = 4096, COST_EPOCHS = 64 };
+
+struct cost_points {
+	size_t count;
+	double value[COST_POINTS]; /* ns; of pairs: ln(kernel / other) */
+	uint8_t epoch[COST_POINTS];
+	uint16_t round[COST_POINTS];
+};
+
+/* All untainted rounds of a kernel, in order; none if it was not measured so. */
+void costs_of(const struct dataset *data, const struct cost_key *key, unsigned kernel, struct cost_points *out);
+
+/* ln(cost of kernel / cost of other) for the rounds that hold both. */
+void costs_paired(const struct dataset *data, const struct cost_key *key, unsigned kernel, unsigned other,
+                  struct cost_points *out);
+
+/* Median over epochs of the medians within them; NaN if empty. by_epoch (COST_EPOCHS, may be NULL) gets each epoch's
+ * median, NaN where an epoch has none. */
+double costs_centre(const struct cost_points *points, double *by_epoch);
+
+/* costs_centre of a kernel's nanoseconds under a key; NaN if not measured. */
+double costs_ns(const struct dataset *data, const struct cost_key *key, unsigned kernel);
+
+#endif

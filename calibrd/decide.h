@@ -1,0 +1,45 @@
+/*
+ * From measurements to rules: one table an intent and prior, each kernel but libc proven. Pure.
+ */
+#ifndef CALIBRD_DECIDE_H
+#define CALIBRD_DECIDE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calibrd/grid.h"
+#include "calibrd/samples.h"
+#include "libpolicy/document.h"
+
+struct pin {
+	unsigned intent;
+	enum pc_prior prior; /* for scrub PC_UNKNOWN */
+	bool any_prior;
+	uint64_t from, to; /* [from, to); UINT64_MAX: to the end */
+	unsigned kernel;
+};
+
+struct decide_input {
+	const struct dataset *data;
+	uint32_t kernels; /* bits of pc_kernels that may be chosen */
+	double scrub_weight;
+	const struct pc_document
+		*old;           /* published before for the same topology, or NULL: its rules stay unless they lose */
+	const struct pin *pins; /* from the admin: they come last and win */
+	size_t pin_count;
+};
+
+struct decision {
+	size_t table_count;
+	struct pc_table tables[PC_TABLES_MAX]; /* owned: decision_free() */
+	bool kept[PC_TABLES_MAX];              /* the old rules stayed */
+};
+
+/* 0, -ENOMEM, or -E2BIG: more pins than a table holds rules. Tables for which nothing was measured are left out. */
+int decide(const struct decide_input *input, struct decision *out);
+void decision_free(struct decision *decision);
+
+/* The rules of one solved grid. rules[PC_RULES_MAX]; returns how many. */
+size_t decide_rules(const struct grid *grid, const unsigned *choice, struct pc_rule *rules);
+
+#endif

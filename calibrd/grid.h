@@ -1,0 +1,52 @@
+/*
+ * One table's question as numbers: for every size and kernel, how its cost compares with libc's. Pure.
+ */
+#ifndef CALIBRD_GRID_H
+#define CALIBRD_GRID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calibrd/costs.h"
+#include "calibrd/samples.h"
+#include "calibrd/stats.h"
+#include "kernels/kernels.h"
+
+enum { GRID_SIZES = 64 };
+
+struct cell {
+	bool measured;
+	bool forbidden;            /* significantly slower than libc, or it breaks the unknown prior's guard */
+	double l;                  /* ln(cost / libc's cost): median over epochs of the medians of pairs; 0 for libc */
+	double ratio;              /* libc's cost over this kernel's, for people: exp(-l), for scrub never negative */
+	struct interval interval;  /* 95 % of the pairs' median */
+	double epoch[COST_EPOCHS]; /* l of each epoch, NaN where there is none */
+	size_t count;
+	double *pairs;
+};
+
+struct grid {
+	unsigned intent;
+	enum pc_prior prior;
+	unsigned threads;
+	size_t sizes;
+	uint64_t bytes[GRID_SIZES]; /* ascending */
+	double width[GRID_SIZES];   /* octaves that a cell speaks for */
+	unsigned epochs;
+	double sigma;       /* typical spread of a cell's l between epochs, as a standard deviation */
+	struct cell *cells; /* [sizes][pc_kernel_count] */
+};
+
+/* For one intent, prior (PC_UNKNOWN: both together) and number of threads; kernels: bits that may be chosen.
+ * 0, 1 if nothing was measured for it, -ENOMEM. */
+int grid_build(struct grid *out, const struct dataset *data, unsigned intent, enum pc_prior prior, unsigned threads,
+               uint32_t kernels, double scrub_weight);
+void grid_free(struct grid *grid);
+
+static inline struct cell *grid_cell(const struct grid *grid, size_t size, unsigned kernel)
+{
+	return &grid->cells[size * pc_kernel_count + kernel];
+}
+
+#endif

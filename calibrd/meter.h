@@ -1,0 +1,69 @@
+/*
+ * The small interface through which the benchmark reaches hardware. meter_real.c times this host; the simulated one in
+ * tests/sim answers from a table. Nobody else reads a clock while a sample is taken.
+ */
+#ifndef CALIBRD_METER_H
+#define CALIBRD_METER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "calibrd/samples.h"
+#include "kernels/kernels.h"
+#include "libpolicy/document.h"
+#include "libpolicy/why.h"
+
+struct meter;
+
+/* What to time. One ask is one sample. */
+struct meter_ask {
+	const struct pc_kernel *kernel; /* NULL: the no-clear control of a victim */
+	enum phase phase;               /* PHASE_CLEAR, PHASE_SINGLE or one of the victims */
+	enum pc_prior prior;            /* PC_CACHED or PC_FLUSHED */
+	uint64_t bytes;                 /* of the extent */
+	uint64_t victim_bytes;          /* of the victim, for victim phases */
+	unsigned passes;                /* of ordinary stores that make the target cached */
+	bool read;                      /* PHASE_CLEAR: also time the first forward read */
+};
+
+struct meter_sample {
+	double ns;      /* the clear with its fence; for victims the re-read of the victim */
+	double read_ns; /* the first read, if asked for */
+	bool tainted;   /* an involuntary switch or a migration happened meanwhile */
+};
+
+/* Every function returns 0 or -errno; a sample that was disturbed is no error. */
+struct meter_ops {
+	uint64_t (*now_ns)(struct meter *meter);
+	/* Fresh mappings, able to hold targets and victims of these sizes. */
+	int (*epoch)(struct meter *meter, uint64_t target_bytes, uint64_t victim_bytes);
+	/* Mean latency of dependent loads in random order inside pages over an array of that size. */
+	int (*latency)(struct meter *meter, uint64_t bytes, double *ns);
+	/* Begins a round: all samples until round_end() use the same target, at a place that the seed picks. */
+	int (*round_begin)(struct meter *meter, uint64_t seed);
+	/* -EINVAL: beyond the mappings, or an ask that makes no sense. */
+	int (*sample)(struct meter *meter, const struct meter_ask *ask, struct meter_sample *out);
+	/* Ends it; true if the whole round is tainted: the reference loop ran slow, or time was stolen. */
+	bool (*round_end)(struct meter *meter);
+	/* Times `lines` loads spread over a target in that prior state, as libpolicy's probe does; loads[lines] in ns,
+	 * *whole_ns the probe as a whole. */
+	int (*probe)(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *loads,
+	             double *whole_ns);
+	void (*free)(struct meter *meter);
+};
+
+struct meter {
+	const struct meter_ops *ops;
+};
+
+/* The real one, on the CPU it is called on: pins the caller there. */
+int meter_real_new(struct meter **out, struct pc_why *why);
+
+static inline struct meter *meter_free(struct meter *meter)
+{
+	if (meter != NULL)
+		meter->ops->free(meter);
+	return NULL;
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* The grid, its budget and its race; see plan.h. */
+#include "calibrd/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "calibrd/race.h"
+#include "kernels/kernels.h"
+
+#define KIB ((uint64_t)1024)
+#define MIB (1024 * KIB)
+
+enum {
+	SMALLEST = 256,      /* up to here libpolicy inlines libc's memset */
+	SINGLE_MOST = 16384, /* small flushed sizes are also asked for alone */
+	SCRUB_LEAST = 16384,
+	SCRUB_MOST = 16 << 20,
+};
+
+const struct effort_limits effort_limits[EFFORTS] = {
+	[EFFORT_QUICK] = {"quick", 10, 3, 64 * MIB, 1},
+	[EFFORT_STANDARD] = {"standard", 60, 5, 256 * MIB, 2},
+	[EFFORT_THOROUGH] = {"thorough", 600, 15, 1024 * MIB, 2},
+};
+
+enum effort effort_find(const char *name)
+{
+	enum effort effort = EFFORT_QUICK;
+
+	while (effort < EFFORTS && strcmp(effort_limits[effort].name, name) != 0)
+		effort++;
+	return effort;
+}
+
+/* --- the grid ---------------------------------------------------------------------------------------------------- */
+
+/* Rounds that the decision of a size needs, from the spread seen at it: about 8 % below 16 MiB, 10-20 % above. The
+ * small sizes cost next to nothing. */
+static double wish(uint64_t bytes)
+{
+	if (bytes < 64 * KIB)
+		return 60;
+	if (bytes < 4 * MIB)
+		return 20;
+	if (bytes < 16 * MIB)
+		return 15;
+	return 12;
+}
+
+/* Finalists and champions are chosen in the middle of the first epoch; four is a fair guess of how many. */
+static int kernel_count(const struct block *block)
+{
+	return block->kernels == 0 ? 4 : __builtin_popcount(block->kernels);
+}
+
+/* What a round costs before one was taken: figures of one Zen 3 guest, corrected by the first round. */
+static double round_estimate(const struct block *block)
+{
+	double ns_per_kib = block->kind == BLOCK_SCRUB ? 400 * 3 : 500;
+	double victims = block->kind == BLOCK_SCRUB ? 4e6 : 0;
+
+	return kernel_count(block) * (2e4 + victims + (double)block->bytes / 1024 * ns_per_kib);
+}
+
+static void add(struct plan *plan, struct block block)
+{
+	if (plan->count == PLAN_BLOCKS)
+		return; /* test_plan shows that the grid of every effort fits */
+	block.kernels = block.field == FIELD_ALL ? plan->kernels : 0;
+	if (block.wish == 0)
+		block.wish = wish(block.bytes);
+	block.round_ns = round_estimate(&block);
+	plan->blocks[plan->count++] = block;
+}
+
+static void add_size(struct plan *plan, uint64_t bytes, uint64_t memory_bytes)
+{
+	enum block_field field = bytes > 64 * MIB ? FIELD_FINALISTS : FIELD_ALL;
+
+	if (bytes > plan->limits.most_bytes || bytes > memory_bytes)
+		return;
+	add(plan, (struct block){.kind = BLOCK_CLEAR, .field = field, .prior = PC_FLUSHED, .bytes = bytes});
+	if (bytes <= 64 * MIB)
+		add(plan, (struct block){.kind = BLOCK_CLEAR, .prior = PC_CACHED, .bytes = bytes});
+	if (bytes <= SINGLE_MOST)
+		add(plan, (struct block){.kind = BLOCK_SINGLE, .prior = PC_FLUSHED, .bytes = bytes});
+	if (bytes >= SCRUB_LEAST && bytes <= SCRUB_MOST && (bytes & (bytes - 1)) == 0)
+		add(plan, (struct block){.kind = BLOCK_SCRUB,
+		                         .field = FIELD_FAMILIES,
+		                         .prior = PC_FLUSHED,
+		                         .bytes = bytes,
+		                         .wish = 30});
+}
+
+void plan_build(struct plan *plan, enum effort effort, uint32_t kernels, uint64_t memory_bytes)
+{
+	*plan = (struct plan){.limits = effort_limits[effort], .kernels = kernels | 1};
+	for (uint64_t bytes = SMALLEST; bytes <= plan->limits.most_bytes; bytes *= 2) {
+		add_size(plan, bytes, memory_bytes);
+		if (bytes < 64 * MIB && (bytes < 64 * KIB || plan->limits.per_octave > 1))
+			add_size(plan, bytes / 2 * 3, memory_bytes);
+	}
+}
+
+/* --- the budget -------------------------------------------------------------------------------------------------- */
+
+/* Every block whose round is cheap is taken once an epoch, so that each epoch speaks of each size; the others wait
+ * until enough is owed to them. No block takes more rounds than a comparison can use. */
+static double due(const struct block *block, double scale, double cheap_ns)
+{
+	double wanted = fmin(scale * block->wish, 120);
+
+	return block->round_ns < cheap_ns ? fmax(1, wanted) : wanted;
+}
+
+static double total_ns(const struct plan *plan, double scale, double cheap_ns)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < plan->count; i++)
+		sum += due(&plan->blocks[i], scale, cheap_ns) * plan->blocks[i].round_ns;
+	return sum;
+}
+
+/* A twentieth of the epoch; less on a slow host, so that one round of everything cheap leaves half of the epoch. */
+static double cheap_round_ns(const struct plan *plan, double budget_ns)
+{
+	double cheap_ns = budget_ns / 20;
+
+	while (cheap_ns > 1 && total_ns(plan, 0, cheap_ns) > budget_ns / 2)
+		cheap_ns /= 2;
+	return cheap_ns;
+}
+
+void plan_epoch(struct plan *plan, double budget_ns)
+{
+	double low = 0, high = 64, cheap_ns = cheap_round_ns(plan, budget_ns);
+
+	for (int i = 0; i < 40; i++) {
+		double middle = (low + high) / 2;
+
+		if (total_ns(plan, middle, cheap_ns) <= budget_ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	for (size_t i = 0; i < plan->count; i++) {
+		struct block *block = &plan->blocks[i];
+		double rounds = due(block, low, cheap_ns) + block->owed;
+
+		block->rounds = (unsigned)rounds;
+		block->owed = rounds - block->rounds;
+	}
+}
+
+void plan_spent(struct block *block, unsigned rounds, double ns)
+{
+	if (rounds == 0)
+		return;
+	block->taken += rounds;
+	block->round_ns = ns / rounds;
+}
+
+/* --- the race ---------------------------------------------------------------------------------------------------- */
+
+static void narrow(struct block *block, uint32_t kernels)
+{
+	if (kernels == block->kernels)
+		return;
+	block->round_ns *= __builtin_popcount(kernels) / (double)kernel_count(block);
+	block->kernels = kernels;
+}
+
+/* An epoch that saw nobody but libc, all else having been disturbed, chooses nobody: the next one may. */
+static void choose(struct block *block, uint32_t chosen, uint32_t all)
+{
+	if (chosen != 1 || all == 1)
+		narrow(block, chosen);
+}
+
+/* Samples of 16 MiB and more are dear: four rivals of libc there. */
+static uint32_t survivors(const struct dataset *data, const struct block *block)
+{
+	return race_survivors(data, block->bytes, block->kernels, block->bytes >= 16 * MIB ? 4 : 32);
+}
+
+void plan_race(struct plan *plan, const struct dataset *data)
+{
+	uint32_t all = plan->kernels, keep = plan->keep & all;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		struct block *block = &plan->blocks[i];
+
+		if (block->field == FIELD_ALL)
+			narrow(block, survivors(data, block) | keep);
+		else if (block->kernels == 0 && block->field == FIELD_FINALISTS)
+			choose(block, race_finalists(data, all) | keep, all);
+		else if (block->kernels == 0)
+			choose(block, race_champions(data, all) | keep, all);
+	}
+}

@@ -1,0 +1,363 @@
+/* Cells by hand: the costs of design section 1 and the limits of section 7. */
+#include "calibrd/grid.h"
+
+#include "pageclear/policy.h"
+#include "tests/unit/by_hand.h"
+
+enum { EPOCHS = 3, ROUNDS = 8 };
+
+static void put_epochs(struct dataset *data, enum phase phase, enum pc_prior prior, uint64_t bytes, unsigned kernel,
+                       double ns)
+{
+	for (unsigned epoch = 0; epoch < EPOCHS; epoch++)
+		put_rounds(data, (struct where){phase, prior, bytes}, kernel, epoch, ROUNDS, ns);
+}
+
+/* With all kernels that the data speak of. */
+static int build(struct grid *grid, struct dataset *data, unsigned intent, enum pc_prior prior)
+{
+	uint32_t kernels = 0;
+
+	for (size_t i = 0; i < data->count; i++)
+		kernels |= 1u << data->series[i].key.kernel;
+	return grid_build(grid, data, intent, prior, 1, kernels, 0.1);
+}
+
+/* --- sizes ------------------------------------------------------------------------------------------------------- */
+
+static void test_nothing_measured_is_no_grid(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	CU_ASSERT_EQUAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 1);
+	put_epochs(&data, PHASE_CLEAR, PC_CACHED, 4096, 0, 100);
+	CU_ASSERT_EQUAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 1);
+	CU_ASSERT_EQUAL(build(&grid, &data, PAGECLEAR_COLD, PC_UNKNOWN), 1);
+	CU_ASSERT_EQUAL(build(&grid, &data, PAGECLEAR_HOT, PC_CACHED), 1);
+	CU_ASSERT_EQUAL(build(&grid, &data, PAGECLEAR_SCRUB, PC_UNKNOWN), 1);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_CACHED), 0);
+	CU_ASSERT_EQUAL(grid.sizes, 1);
+	CU_ASSERT_EQUAL(grid.width[0], 1);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* Series are sorted by phase and prior first: sizes must come out ascending and once all the same. */
+static void test_sizes_ascend(void)
+{
+	static const uint64_t sizes[] = {1024, 2048, 4096, 6144, 8192, 16384};
+	struct dataset data = {0};
+	struct grid grid;
+
+	for (size_t i = 0; i < 6; i++) {
+		put_epochs(&data, PHASE_CLEAR, i % 2 ? PC_CACHED : PC_FLUSHED, sizes[i], 0, 100);
+		put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, sizes[5 - i], 0, 100);
+		put_epochs(&data, PHASE_READ, PC_FLUSHED, sizes[i], 0, 100);
+	}
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 0);
+	CU_ASSERT_EQUAL_FATAL(grid.sizes, 6);
+	for (size_t i = 0; i < 6; i++)
+		CU_ASSERT_EQUAL(grid.bytes[i], sizes[i]);
+	grid_free(&grid);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_UNKNOWN), 0);
+	CU_ASSERT_EQUAL(grid.sizes, 3);
+	CU_ASSERT_EQUAL(grid.bytes[2], 16384);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* Octaves to both neighbours, halved; an end reaches as far out as it does in. */
+static void test_widths(void)
+{
+	static const uint64_t sizes[] = {1024, 2048, 16384, 32768};
+	struct dataset data = {0};
+	struct grid grid;
+
+	for (size_t i = 0; i < 4; i++)
+		put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, sizes[i], 0, 100);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 0);
+	NEAR(grid.width[0], 1);
+	NEAR(grid.width[1], 2);
+	NEAR(grid.width[2], 2);
+	NEAR(grid.width[3], 1);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* --- cells ------------------------------------------------------------------------------------------------------- */
+
+static void test_l_is_the_median_epoch(void)
+{
+	static const double ratio[EPOCHS] = {0.5, 0.8, 0.25};
+	struct dataset data = {0};
+	struct where where = {PHASE_CLEAR, PC_FLUSHED, 4096};
+	struct grid grid;
+
+	NEEDS_KERNELS(3);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 0, 1000);
+	for (unsigned epoch = 0; epoch < EPOCHS; epoch++)
+		put_rounds(&data, where, 1, epoch, ROUNDS, 1000 * ratio[epoch]);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 0);
+	NEAR(grid_cell(&grid, 0, 1)->l, log(0.5));
+	NEAR(grid_cell(&grid, 0, 1)->ratio, 2);
+	NEAR(grid_cell(&grid, 0, 1)->epoch[2], log(0.25));
+	CU_ASSERT(isnan(grid_cell(&grid, 0, 1)->epoch[3]));
+	CU_ASSERT_EQUAL(grid_cell(&grid, 0, 1)->count, EPOCHS * ROUNDS);
+	CU_ASSERT_EQUAL(grid_cell(&grid, 0, 0)->l, 0);
+	CU_ASSERT_FALSE(grid_cell(&grid, 0, 2)->measured);
+	CU_ASSERT_EQUAL(grid.epochs, EPOCHS);
+	/* Deviations from ln 0.5: 0, 0.470, 0.693; 1.4826 times their median. */
+	NEAR(grid.sigma, 1.4826 * log(0.8 / 0.5));
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* A size at which libc alone, or with too few rounds of anyone else, was measured decides nothing. */
+static void test_sizes_without_rivals_are_left_out(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	for (uint64_t bytes = 1024; bytes <= 8192; bytes *= 2)
+		put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, bytes, 0, 1000);
+	put_rounds(&data, (struct where){PHASE_CLEAR, PC_FLUSHED, 1024}, 1, 0, 3, 500);
+	put_rounds(&data, (struct where){PHASE_CLEAR, PC_FLUSHED, 4096}, 1, 0, 2, 500);
+	put_rounds(&data, (struct where){PHASE_CLEAR, PC_FLUSHED, 8192}, 1, 0, 4, 250);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 0);
+	CU_ASSERT_EQUAL_FATAL(grid.sizes, 2);
+	CU_ASSERT_EQUAL(grid.bytes[1], 8192);
+	NEAR(grid_cell(&grid, 0, 1)->l, log(0.5));
+	NEAR(grid_cell(&grid, 1, 1)->l, log(0.25));
+	NEAR(grid.width[1], 3);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+static void test_only_kernels_of_the_mask(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(3);
+	for (unsigned k = 0; k < 3; k++)
+		put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, k, 1000);
+	CU_ASSERT_EQUAL_FATAL(grid_build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED, 1, 4, 0.1), 0);
+	CU_ASSERT_TRUE(grid_cell(&grid, 0, 0)->measured);
+	CU_ASSERT_FALSE(grid_cell(&grid, 0, 1)->measured);
+	CU_ASSERT_TRUE(grid_cell(&grid, 0, 2)->measured);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+static void test_surely_slower_is_forbidden(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(4);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 0, 1000);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 1, 1020);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 2, 1040);
+	/* Five pairs cannot be sure of anything at 95 %. */
+	put_rounds(&data, (struct where){PHASE_CLEAR, PC_FLUSHED, 4096}, 3, 0, 5, 2000);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 0);
+	CU_ASSERT_FALSE(grid_cell(&grid, 0, 1)->forbidden);
+	CU_ASSERT_TRUE(grid_cell(&grid, 0, 2)->forbidden);
+	CU_ASSERT_FALSE(grid_cell(&grid, 0, 3)->forbidden);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* --- the hot intent ---------------------------------------------------------------------------------------------- */
+
+/* Twice as fast to clear, but the reader pays for it. */
+static void test_hot_pays_for_the_first_read(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 0, 1000);
+	put_epochs(&data, PHASE_READ, PC_FLUSHED, 4096, 0, 500);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 1, 500);
+	put_epochs(&data, PHASE_READ, PC_FLUSHED, 4096, 1, 2500);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 0);
+	NEAR(grid_cell(&grid, 0, 1)->l, log(0.5));
+	grid_free(&grid);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_HOT, PC_FLUSHED), 0);
+	NEAR(grid_cell(&grid, 0, 1)->l, log(2));
+	CU_ASSERT_TRUE(grid_cell(&grid, 0, 1)->forbidden);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* --- asked in two ways ------------------------------------------------------------------------------------------- */
+
+static void test_a_single_call_can_veto(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(3);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 512, 0, 100);
+	put_epochs(&data, PHASE_SINGLE, PC_FLUSHED, 512, 0, 300);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 512, 1, 50); /* wins in a row, loses alone */
+	put_epochs(&data, PHASE_SINGLE, PC_FLUSHED, 512, 1, 450);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 512, 2, 80); /* wins both ways */
+	put_epochs(&data, PHASE_SINGLE, PC_FLUSHED, 512, 2, 100);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_FLUSHED), 0);
+	NEAR(grid_cell(&grid, 0, 1)->l, log(1.5));
+	CU_ASSERT_TRUE(grid_cell(&grid, 0, 1)->forbidden);
+	NEAR(grid_cell(&grid, 0, 2)->l, log(0.8));
+	CU_ASSERT_FALSE(grid_cell(&grid, 0, 2)->forbidden);
+	CU_ASSERT_EQUAL(grid_cell(&grid, 0, 0)->l, 0);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* --- unknown prior ----------------------------------------------------------------------------------------------- */
+
+static void unknown_case(double cached, double flushed, bool forbidden)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	put_epochs(&data, PHASE_CLEAR, PC_CACHED, 4096, 0, 100);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 0, 1000);
+	put_epochs(&data, PHASE_CLEAR, PC_CACHED, 4096, 1, 100 * cached);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 4096, 1, 1000 * flushed);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_UNKNOWN), 0);
+	NEAR(grid_cell(&grid, 0, 1)->l, (log(cached) + log(flushed)) / 2);
+	CU_ASSERT_EQUAL(grid_cell(&grid, 0, 1)->forbidden, forbidden);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+static void test_unknown_guards_each_prior(void)
+{
+	NEEDS_KERNELS(2);
+	unknown_case(1.04, 0.3, false);
+	unknown_case(1.06, 0.3, true);
+	unknown_case(0.3, 1.06, true);
+	unknown_case(0.9, 0.9, false);
+}
+
+/* Rounds of one prior in one epoch, of the other in another hold no pairs: no size is left to decide, unless libc has
+ * no rivals anyway. */
+static void test_unknown_without_a_common_epoch(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	for (unsigned k = 0; k < 2; k++) {
+		put_rounds(&data, (struct where){PHASE_CLEAR, PC_CACHED, 4096}, k, 0, ROUNDS, 100);
+		put_rounds(&data, (struct where){PHASE_CLEAR, PC_FLUSHED, 4096}, k, 1, ROUNDS, 100);
+	}
+	CU_ASSERT_EQUAL(build(&grid, &data, PAGECLEAR_COLD, PC_UNKNOWN), 1);
+	CU_ASSERT_EQUAL_FATAL(grid_build(&grid, &data, PAGECLEAR_COLD, PC_UNKNOWN, 1, 1, 0.1), 0);
+	CU_ASSERT_TRUE(grid_cell(&grid, 0, 0)->measured);
+	CU_ASSERT_EQUAL(grid_cell(&grid, 0, 0)->l, 0);
+	CU_ASSERT_EQUAL(grid_cell(&grid, 0, 0)->ratio, 1);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* --- scrub ------------------------------------------------------------------------------------------------------- */
+
+static void put_victims(struct dataset *data, unsigned kernel, const double *ns)
+{
+	for (unsigned epoch = 0; epoch < EPOCHS; epoch++)
+		for (unsigned round = 0; round < ROUNDS; round++)
+			for (unsigned v = 0; v < 3; v++)
+				put(data, (struct where){PHASE_VICTIM_L1 + v, PC_FLUSHED, 65536}, kernel, epoch, round,
+				    ns[v]);
+}
+
+/* The last-level victim is not asked for small extents: it counts as not displaced. */
+static void test_scrub_without_the_last_level(void)
+{
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	for (unsigned k = 0; k < 2; k++) {
+		put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 65536, k, 1000);
+		for (unsigned round = 0; round < ROUNDS; round++) {
+			put(&data, (struct where){PHASE_VICTIM_L1, PC_FLUSHED, 65536}, k, 0, round, k == 0 ? 100 : 10);
+			put(&data, (struct where){PHASE_VICTIM_L2, PC_FLUSHED, 65536}, k, 0, round, 200);
+		}
+	}
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_SCRUB, PC_UNKNOWN), 0);
+	CU_ASSERT_DOUBLE_EQUAL(grid_cell(&grid, 0, 1)->l, -90.0 / (115 + 300), 1e-4);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+static void scrub_case(const double *libc, const double *kernel, double clear, double expected, double ratio)
+{
+	struct dataset data = {0};
+	struct grid grid;
+	struct cell *cell;
+
+	/* Clears of 1000 and `clear` ns: medians of what put_rounds() makes of them are 1.15 times as much. */
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 65536, 0, 1000 / 1.15);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 65536, 1, clear / 1.15);
+	put_victims(&data, 0, libc);
+	put_victims(&data, 1, kernel);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_SCRUB, PC_UNKNOWN), 0);
+	cell = grid_cell(&grid, 0, 1);
+	CU_ASSERT_DOUBLE_EQUAL(cell->l, expected, 1e-4);
+	CU_ASSERT_DOUBLE_EQUAL(cell->ratio, ratio, 1e-4);
+	CU_ASSERT_EQUAL(cell->forbidden, expected > 0.03);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+/* (S_k - S_libc) / (w C_libc + max(0, D_libc)) with w = 0.1. */
+static void test_scrub_costs(void)
+{
+	NEEDS_KERNELS(2);
+	/* S: 100 + 400 and 200 + 50. */
+	scrub_case((double[]){100, 200, 100}, (double[]){10, 30, 10}, 2000, -250.0 / 500, 500.0 / 250);
+	/* Victims that got faster: S: 100 - 60 and 200 - 300; only libc's clear is left to divide by. */
+	scrub_case((double[]){-10, -30, -20}, (double[]){-100, -100, -100}, 2000, -140.0 / 100, 340.0 / 200);
+	/* A slower clear that displaces as much. */
+	scrub_case((double[]){100, 200, 100}, (double[]){100, 200, 100}, 2000, 100.0 / 500, 500.0 / 600);
+}
+
+static void test_scrub_needs_clear_and_victims(void)
+{
+	static const double none[3] = {0, 0, 0};
+	struct dataset data = {0};
+	struct grid grid;
+
+	put_victims(&data, 0, none);
+	CU_ASSERT_EQUAL(build(&grid, &data, PAGECLEAR_SCRUB, PC_UNKNOWN), 1);
+	put_epochs(&data, PHASE_CLEAR, PC_FLUSHED, 65536, 0, 1000);
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_SCRUB, PC_UNKNOWN), 0);
+	CU_ASSERT_EQUAL(grid.sizes, 1);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
+static const struct unit_test tests[] = {
+	{"nothing measured is no grid", test_nothing_measured_is_no_grid},
+	{"sizes ascend", test_sizes_ascend},
+	{"widths", test_widths},
+	{"l is the median epoch", test_l_is_the_median_epoch},
+	{"sizes without rivals are left out", test_sizes_without_rivals_are_left_out},
+	{"only kernels of the mask", test_only_kernels_of_the_mask},
+	{"surely slower is forbidden", test_surely_slower_is_forbidden},
+	{"hot pays for the first read", test_hot_pays_for_the_first_read},
+	{"a single call can veto", test_a_single_call_can_veto},
+	{"unknown guards each prior", test_unknown_guards_each_prior},
+	{"unknown without a common epoch", test_unknown_without_a_common_epoch},
+	{"scrub costs", test_scrub_costs},
+	{"scrub without the last level", test_scrub_without_the_last_level},
+	{"scrub needs clear and victims", test_scrub_needs_clear_and_victims},
+};
+
+UNIT_MAIN("grid", tests)

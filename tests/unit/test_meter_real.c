@@ -1,0 +1,601 @@
+/*
+ * The meter of this host: what it prepares, where, what it calls and what it refuses. Kernels that spy see the memory
+ * as a kernel would. No assertion on how long anything takes.
+ */
+#include "calibrd/meter.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "calibrd/plan.h"
+#include "tests/unit/harness.h"
+
+enum { MIB = 1 << 20, TARGET = 16 * MIB, VICTIM = 4 * MIB, SMALL_ARENA = 8 * MIB };
+
+/* --- a kernel that spies ----------------------------------------------------------------------------------------- */
+
+static struct {
+	unsigned calls;
+	unsigned dirty; /* calls that found nothing but non-zero bytes */
+	char *first, *low, *high;
+	char *at[512];
+	size_t len[512];
+} seen;
+
+static bool all_non_zero(const char *at, size_t len)
+{
+	return memchr(at, 0, len) == NULL;
+}
+
+static bool all_zero(const char *at, size_t len)
+{
+	return len == 0 || (at[0] == 0 && memcmp(at, at + 1, len - 1) == 0);
+}
+
+static void spy(void *dst, size_t len)
+{
+	char *at = dst;
+
+	if (seen.calls < 512) {
+		seen.at[seen.calls] = at;
+		seen.len[seen.calls] = len;
+	}
+	if (seen.calls++ == 0)
+		seen.first = at;
+	seen.dirty += all_non_zero(at, len);
+	if (seen.low == NULL || at < seen.low)
+		seen.low = at;
+	if (at + len > seen.high)
+		seen.high = at + len;
+	memset(at, 0, len);
+}
+
+static const struct pc_kernel spying = {.name = "spy", .body = spy, .clear = spy};
+
+/* --- a meter for one test ---------------------------------------------------------------------------------------- */
+
+static struct meter *meter;
+static cpu_set_t allowed;
+
+static void start(void)
+{
+	struct pc_why why = {""};
+
+	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(meter->ops->epoch(meter, TARGET, VICTIM), 0);
+	CU_ASSERT_EQUAL_FATAL(meter->ops->round_begin(meter, 1), 0);
+}
+
+static void stop(void)
+{
+	meter->ops->round_end(meter);
+	meter = meter_free(meter);
+	CU_ASSERT_EQUAL(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+}
+
+static int sample(struct meter_ask ask, struct meter_sample *out)
+{
+	memset(&seen, 0, sizeof(seen));
+	memset(out, 0xff, sizeof(*out));
+	return meter->ops->sample(meter, &ask, out);
+}
+
+static struct meter_ask ask_clear(uint64_t bytes, enum pc_prior prior)
+{
+	return (struct meter_ask){
+		.kernel = &spying, .phase = PHASE_CLEAR, .prior = prior, .bytes = bytes, .passes = 3, .read = true};
+}
+
+static struct meter_ask ask_single(uint64_t bytes)
+{
+	return (struct meter_ask){.kernel = &spying, .phase = PHASE_SINGLE, .prior = PC_FLUSHED, .bytes = bytes};
+}
+
+static struct meter_ask ask_victim(const struct pc_kernel *kernel, enum phase phase, uint64_t bytes, uint64_t victim)
+{
+	return (struct meter_ask){
+		.kernel = kernel, .phase = phase, .prior = PC_FLUSHED, .bytes = bytes, .victim_bytes = victim};
+}
+
+/* Every call found dirty memory, of the size asked for (below 4 KiB up to a sixteenth less, alike for all), and what it
+ * cleared is clear. */
+static void check_calls(uint64_t bytes)
+{
+	CU_ASSERT(seen.calls > 0);
+	CU_ASSERT_EQUAL(seen.dirty, seen.calls);
+	for (unsigned i = 0; i < seen.calls && i < 512; i++) {
+		CU_ASSERT(seen.len[i] <= bytes && seen.len[i] >= bytes - (bytes < 4096 ? bytes / 16 : 0));
+		CU_ASSERT_EQUAL(seen.len[i], seen.len[0]);
+		CU_ASSERT(all_zero(seen.at[i], seen.len[i]));
+	}
+}
+
+/* --- samples ----------------------------------------------------------------------------------------------------- */
+
+static void check_clear(uint64_t bytes, enum pc_prior prior)
+{
+	struct meter_sample out;
+
+	CU_ASSERT_EQUAL(sample(ask_clear(bytes, prior), &out), 0);
+	CU_ASSERT(out.ns > 0 && out.ns < 1e12);
+	CU_ASSERT(out.read_ns > 0 && out.read_ns < 1e12);
+	check_calls(bytes);
+}
+
+static void check_single(uint64_t bytes)
+{
+	struct meter_sample out;
+
+	CU_ASSERT_EQUAL(sample(ask_single(bytes), &out), 0);
+	CU_ASSERT(out.ns > 0 && out.ns < 1e12);
+	CU_ASSERT_EQUAL(out.read_ns, 0);
+	check_calls(bytes);
+}
+
+static void check_scrub(uint64_t bytes)
+{
+	for (unsigned phase = PHASE_VICTIM_L1; phase <= PHASE_VICTIM_LLC; phase++) {
+		struct meter_sample out;
+
+		CU_ASSERT_EQUAL(
+			sample(ask_victim(&spying, phase, bytes, 32768u << (2 * (phase - PHASE_VICTIM_L1))), &out), 0);
+		CU_ASSERT(out.ns > 0 && out.ns < 1e12);
+		CU_ASSERT_EQUAL(seen.calls, 1);
+		check_calls(bytes);
+	}
+}
+
+/* The whole grid as far as the arenas go, with the kinds of asks that each size gets. */
+static void test_every_ask_of_the_grid(void)
+{
+	static struct plan plan;
+
+	start();
+	plan_build(&plan, EFFORT_THOROUGH, 1, TARGET);
+	CU_ASSERT_FATAL(plan.count > 50);
+	for (size_t i = 0; i < plan.count; i++) {
+		const struct block *block = &plan.blocks[i];
+
+		if (block->kind == BLOCK_SCRUB)
+			check_scrub(block->bytes);
+		else if (block->kind == BLOCK_SINGLE)
+			check_single(block->bytes);
+		else
+			check_clear(block->bytes, block->prior);
+	}
+	stop();
+}
+
+/* Sizes that no grid has: where layouts change, and around the ends of the arenas. */
+static void test_odd_sizes(void)
+{
+	const uint64_t sizes[] = {1,     8,           63,      127,         128,           129,        257,
+	                          4095,  4096,        4097,    8191,        8192,          8193,       65535,
+	                          65536, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1, TARGET - 4096, TARGET - 1, TARGET};
+
+	start();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		check_clear(sizes[i], PC_CACHED);
+		check_clear(sizes[i], PC_FLUSHED);
+	}
+	check_single(1);
+	check_single(8191);
+	check_single(65536);
+	stop();
+}
+
+/* Over many places: everything that is cleared lies within one arena, and buffers of a batch do not touch. */
+static void test_stays_inside(void)
+{
+	const uint64_t sizes[] = {1, 64, 128, 1000, 2048, 4095, 8192, 100000, 1536 << 10, 2 * MIB - 1, 3 * MIB, TARGET};
+
+	start();
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		char *low = NULL, *high = NULL;
+
+		for (uint64_t seed = 0; seed < (sizes[s] < MIB ? 300 : 20); seed++) {
+			struct meter_ask ask = ask_clear(sizes[s], PC_FLUSHED);
+			struct meter_sample out;
+
+			ask.read = false;
+			CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
+			CU_ASSERT_EQUAL(sample(ask, &out), 0);
+			low = low == NULL || seen.low < low ? seen.low : low;
+			high = seen.high > high ? seen.high : high;
+		}
+		CU_ASSERT(high - low <= (sizes[s] < 2 * MIB ? SMALL_ARENA : TARGET));
+	}
+	stop();
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	char *const *x = a, *const *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Buffers of a batch share no line and begin in different sets of a cache; their offsets are mixed below 4 KiB. */
+static void test_batch_is_staggered(void)
+{
+	struct meter_sample out;
+	unsigned offsets = 0;
+
+	start();
+	CU_ASSERT_EQUAL(sample(ask_clear(256, PC_CACHED), &out), 0);
+	CU_ASSERT_FATAL(seen.calls >= 8 && seen.calls <= 512);
+	for (unsigned i = 0; i < seen.calls; i++) {
+		CU_ASSERT_EQUAL((uintptr_t)seen.at[i] % 16, 0);
+		offsets |= 1u << (uintptr_t)seen.at[i] % 64 / 16;
+	}
+	CU_ASSERT(__builtin_popcount(offsets) > 1);
+	qsort(seen.at, seen.calls, sizeof(seen.at[0]), compare_places);
+	for (unsigned i = 1; i < seen.calls; i++) {
+		uintptr_t gap = (uintptr_t)seen.at[i] / 64 - (uintptr_t)seen.at[i - 1] / 64;
+
+		CU_ASSERT(gap == 0 || (gap > 256 / 64 && gap % 64 != 0)); /* 0: the batch came again */
+	}
+	stop();
+}
+
+static char *place(uint64_t seed, uint64_t bytes, enum pc_prior prior)
+{
+	struct meter_sample out;
+
+	CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
+	CU_ASSERT_EQUAL(sample(ask_clear(bytes, prior), &out), 0);
+	return seen.first;
+}
+
+static void test_place_of_a_round(void)
+{
+	const uint64_t sizes[] = {256, 65536, 1 * MIB, 2 * MIB};
+	struct meter_sample out;
+
+	start();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *first = place(1, sizes[i], PC_FLUSHED);
+		unsigned others = 0;
+
+		CU_ASSERT_EQUAL(sample(ask_clear(sizes[i], PC_FLUSHED), &out), 0);
+		CU_ASSERT_PTR_EQUAL(seen.first, first);
+		CU_ASSERT_EQUAL(sample(ask_clear(sizes[i], PC_CACHED), &out), 0);
+		CU_ASSERT_PTR_EQUAL(seen.first, first);
+		for (uint64_t seed = 2; seed < 20; seed++)
+			others += place(seed, sizes[i], PC_FLUSHED) != first;
+		CU_ASSERT(others >= 9);
+		CU_ASSERT_PTR_EQUAL(place(1, sizes[i], PC_FLUSHED), first);
+	}
+	stop();
+}
+
+/* Without passes nothing is written before the clear: the kernel sees what the last ask left. */
+static bool left_dirty(uint64_t bytes)
+{
+	struct meter_ask ask = ask_clear(bytes, PC_CACHED);
+	struct meter_sample out;
+
+	ask.passes = 0;
+	CU_ASSERT_EQUAL(sample(ask, &out), 0);
+	return seen.dirty == 1;
+}
+
+/* --- victims ----------------------------------------------------------------------------------------------------- */
+
+static void test_control_calls_nothing(void)
+{
+	struct meter_sample out;
+
+	start();
+	for (unsigned phase = PHASE_VICTIM_L1; phase <= PHASE_VICTIM_LLC; phase++) {
+		CU_ASSERT_EQUAL(sample(ask_victim(NULL, phase, 65536, VICTIM), &out), 0);
+		CU_ASSERT(out.ns > 0);
+		CU_ASSERT_EQUAL(seen.calls, 0);
+		CU_ASSERT(left_dirty(65536));
+		CU_ASSERT_FALSE(left_dirty(65536)); /* that one was cleared */
+	}
+	stop();
+}
+
+/* --- refusals ---------------------------------------------------------------------------------------------------- */
+
+static void refused(struct meter_ask ask)
+{
+	struct meter_sample out;
+
+	CU_ASSERT_EQUAL(sample(ask, &out), -EINVAL);
+	CU_ASSERT_EQUAL(seen.calls, 0);
+}
+
+static void test_out_of_arena(void)
+{
+	const uint64_t sizes[] = {0, TARGET + 1, 2 * TARGET, UINT64_MAX / 8, UINT64_MAX - 4095, UINT64_MAX};
+	double ns, loads[4];
+
+	start();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		refused(ask_clear(sizes[i], PC_CACHED));
+		refused(ask_clear(sizes[i], PC_FLUSHED));
+		refused(ask_single(sizes[i]));
+		refused(ask_victim(&spying, PHASE_VICTIM_L2, sizes[i], 4096));
+		CU_ASSERT_EQUAL(meter->ops->latency(meter, sizes[i], &ns), -EINVAL);
+		CU_ASSERT_EQUAL(meter->ops->probe(meter, sizes[i], PC_CACHED, 4, loads, &ns), -EINVAL);
+	}
+	refused(ask_single(TARGET / 8)); /* eight of them */
+	refused(ask_victim(&spying, PHASE_VICTIM_LLC, 4096, VICTIM + 1));
+	refused(ask_victim(&spying, PHASE_VICTIM_LLC, 4096, UINT64_MAX));
+	stop();
+}
+
+static void test_senseless_asks(void)
+{
+	struct meter_ask ask = ask_clear(4096, PC_CACHED);
+
+	start();
+	ask.kernel = NULL;
+	refused(ask);
+	ask.phase = PHASE_SINGLE;
+	refused(ask);
+	ask = ask_clear(4096, PC_CACHED);
+	ask.phase = PHASE_READ;
+	refused(ask);
+	ask.phase = PHASES;
+	refused(ask);
+	stop();
+}
+
+static void test_before_the_first_epoch(void)
+{
+	struct pc_why why;
+
+	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, &why), 0);
+	refused(ask_clear(4096, PC_CACHED));
+	stop();
+}
+
+/* --- latency, probe, clock --------------------------------------------------------------------------------------- */
+
+static void test_latency(void)
+{
+	double ns = -1;
+
+	start();
+	for (uint64_t bytes = 64; bytes <= TARGET; bytes *= 4) {
+		CU_ASSERT_EQUAL(meter->ops->latency(meter, bytes, &ns), 0);
+		CU_ASSERT(ns >= 0 && ns < 1e9);
+	}
+	CU_ASSERT_EQUAL(meter->ops->latency(meter, TARGET, &ns), 0);
+	CU_ASSERT(ns > 0);
+	stop();
+}
+
+static void check_probe(uint64_t bytes, enum pc_prior prior, unsigned lines)
+{
+	double loads[8], whole = -1;
+
+	for (unsigned i = 0; i < 8; i++)
+		loads[i] = -1;
+	CU_ASSERT_EQUAL(meter->ops->probe(meter, bytes, prior, lines, loads, &whole), 0);
+	for (unsigned i = 0; i < 8; i++)
+		CU_ASSERT(i < lines ? loads[i] > 0 && loads[i] < 1e12 : loads[i] == -1);
+	CU_ASSERT(whole > 0);
+	CU_ASSERT(bytes < 8192 || left_dirty(bytes)); /* below, the place is that of a batch */
+}
+
+static void test_probe(void)
+{
+	start();
+	for (unsigned lines = 1; lines <= 8; lines++)
+		check_probe(65536, PC_FLUSHED, lines);
+	for (uint64_t bytes = 1; bytes <= TARGET; bytes *= 8) {
+		check_probe(bytes, PC_CACHED, 4);
+		check_probe(bytes, PC_FLUSHED, 4);
+	}
+	check_probe(TARGET, PC_FLUSHED, 4);
+	stop();
+}
+
+static void test_clock(void)
+{
+	uint64_t before, after;
+
+	start();
+	before = meter->ops->now_ns(meter);
+	do
+		after = meter->ops->now_ns(meter);
+	while (after == before);
+	CU_ASSERT(after > before);
+	stop();
+}
+
+/* Both clocks are the same one: what a kernel spins by CLOCK_MONOTONIC the sample holds, but for what lies around it.
+ */
+static uint64_t spun_ns;
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void spin(void *dst, size_t len)
+{
+	uint64_t start_ns = monotonic_ns();
+
+	(void)dst;
+	(void)len;
+	do
+		spun_ns = monotonic_ns() - start_ns;
+	while (spun_ns < 100000000);
+}
+
+static const struct pc_kernel spinning = {.name = "spin", .body = spin, .clear = spin};
+
+static void test_unit_is_nanoseconds(void)
+{
+	struct meter_ask ask = {.kernel = &spinning, .phase = PHASE_CLEAR, .prior = PC_CACHED, .bytes = 65536};
+	struct meter_sample out;
+
+	start();
+	CU_ASSERT_EQUAL(sample(ask, &out), 0);
+	CU_ASSERT(out.ns > 0.9 * (double)spun_ns);
+	stop();
+}
+
+/* --- taint ------------------------------------------------------------------------------------------------------- */
+
+static atomic_bool busy;
+
+static void *compete(void *cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t) * (int *)cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	while (atomic_load(&busy))
+		;
+	return NULL;
+}
+
+/* Somebody else wants this CPU while a sample spins for many times what the scheduler gives in one go. */
+static void test_competitor_taints(void)
+{
+	struct meter_ask ask = {.kernel = &spinning, .phase = PHASE_CLEAR, .prior = PC_CACHED, .bytes = 65536};
+	struct meter_sample out;
+	pthread_t thread;
+	int cpu;
+
+	start();
+	cpu = sched_getcpu();
+	atomic_store(&busy, true);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, compete, &cpu), 0);
+	CU_ASSERT_EQUAL(sample(ask, &out), 0);
+	CU_ASSERT(out.tainted);
+	atomic_store(&busy, false);
+	pthread_join(thread, NULL);
+	stop();
+}
+
+/* To another CPU that this test may use; false: there is none. */
+static bool move(void)
+{
+	int here = sched_getcpu();
+
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (cpu != here && CPU_ISSET((size_t)cpu, &allowed)) {
+			cpu_set_t set;
+
+			CPU_ZERO(&set);
+			CPU_SET((size_t)cpu, &set);
+			return sched_setaffinity(0, sizeof(set), &set) == 0;
+		}
+	return false;
+}
+
+static void moving(void *dst, size_t len)
+{
+	memset(dst, 0, len);
+	move();
+}
+
+static bool cannot_move(void)
+{
+	if (CPU_COUNT(&allowed) > 1)
+		return false;
+	unit_skip("one CPU");
+	stop();
+	return true;
+}
+
+static void test_migration_taints_the_sample(void)
+{
+	static const struct pc_kernel kernel = {.name = "moving", .body = moving, .clear = moving};
+	struct meter_ask ask = {.kernel = &kernel, .phase = PHASE_CLEAR, .prior = PC_CACHED, .bytes = 65536};
+	struct meter_sample out;
+
+	start();
+	if (cannot_move())
+		return;
+	CU_ASSERT_EQUAL(sample(ask, &out), 0);
+	CU_ASSERT(out.tainted);
+	stop();
+}
+
+/* Even between samples: their caches are not the same. Later rounds make do with the new CPU. */
+static void test_migration_taints_the_round(void)
+{
+	unsigned passed = 0;
+
+	start();
+	if (cannot_move())
+		return;
+	CU_ASSERT(move());
+	CU_ASSERT(meter->ops->round_end(meter));
+	for (uint64_t seed = 0; seed < 1000 && passed == 0; seed++) {
+		CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
+		passed += !meter->ops->round_end(meter);
+	}
+	CU_ASSERT(passed > 0);
+	stop();
+}
+
+static void test_some_samples_are_clean(void)
+{
+	unsigned clean = 0;
+
+	start();
+	for (unsigned i = 0; i < 300; i++) {
+		struct meter_sample out;
+
+		CU_ASSERT_EQUAL(sample(ask_clear(1024, PC_CACHED), &out), 0);
+		clean += !out.tainted;
+	}
+	CU_ASSERT(clean > 0);
+	stop();
+}
+
+static void test_epochs_again(void)
+{
+	start();
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(meter->ops->epoch(meter, (uint64_t)(3 + i) * MIB + 1, 4096), 0);
+		check_clear(4 * MIB, PC_FLUSHED);
+		check_clear(4096, PC_CACHED);
+		refused(ask_clear((uint64_t)(10 + i) * MIB, PC_CACHED));
+	}
+	stop();
+}
+
+static const struct unit_test tests[] = {
+	{"every ask of the grid", test_every_ask_of_the_grid},
+	{"odd sizes", test_odd_sizes},
+	{"stays inside", test_stays_inside},
+	{"batch is staggered", test_batch_is_staggered},
+	{"place of a round", test_place_of_a_round},
+	{"control calls nothing", test_control_calls_nothing},
+	{"out of arena", test_out_of_arena},
+	{"senseless asks", test_senseless_asks},
+	{"before the first epoch", test_before_the_first_epoch},
+	{"latency", test_latency},
+	{"probe", test_probe},
+	{"clock", test_clock},
+	{"unit is nanoseconds", test_unit_is_nanoseconds},
+	{"competitor taints", test_competitor_taints},
+	{"migration taints the sample", test_migration_taints_the_sample},
+	{"migration taints the round", test_migration_taints_the_round},
+	{"some samples are clean", test_some_samples_are_clean},
+	{"epochs again", test_epochs_again},
+};
+
+UNIT_MAIN("meter_real", tests)
