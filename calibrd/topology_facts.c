@@ -157,28 +157,10 @@ static void write_number(FILE *out, const char *name, uint64_t number)
 
 static void write_features(FILE *out, uint32_t features)
 {
-	static const struct {
-		uint32_t bit;
-		const char *name;
-	} names[] = {
-		{PC_CPU_AVX, "avx"},
-		{PC_CPU_AVX2, "avx2"},
-		{PC_CPU_AVX512F, "avx512f"},
-		{PC_CPU_CLZERO, "clzero"},
-		{PC_CPU_MOVDIR64B, "movdir64b"},
-		{PC_CPU_ERMS, "erms"},
-		{PC_CPU_FSRM, "fsrm"},
-		{PC_CPU_CLFLUSHOPT, "clflushopt"},
-	};
-	const char *space = "";
+	char names[PC_CPU_NAMES];
 
-	fputs("features=", out);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (features & names[i].bit) {
-			fprintf(out, "%s%s", space, names[i].name);
-			space = " ";
-		}
-	fputs("\n", out);
+	pc_cpu_feature_names(features, names, sizeof(names));
+	fprintf(out, "features=%s\n", names);
 }
 
 static void write_caches(FILE *out, const struct topology *topology)

@@ -160,3 +160,15 @@ void pc_cpu_flush(const void *addr, size_t len)
 	if (len != 0)
 		flush_lines(start - ((uintptr_t)start & (line - 1)), start + len, line);
 }
+
+void pc_cpu_feature_names(uint32_t features, char *text, size_t size)
+{
+	/* By bit number: PC_CPU_AVX is bit 0. */
+	static const char names[][16] = {"avx", "avx2", "avx512f", "clzero", "movdir64b", "erms", "fsrm", "clflushopt"};
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (unsigned bit = 0; bit < sizeof(names) / sizeof(names[0]) && used < size; bit++)
+		if ((features >> bit & 1) != 0)
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "", names[bit]);
+}

@@ -21,6 +21,11 @@
 /* Detected once, thread-safe, never fails; 0 where nothing is known. */
 uint32_t pc_cpu_features(void);
 
+/* The bits' names as /proc/cpuinfo spells them, in the order of the bits, separated by spaces; "" for none. Ends in NUL
+ * whatever fits; 80 bytes hold all. */
+enum { PC_CPU_NAMES = 80 };
+void pc_cpu_feature_names(uint32_t features, char *text, size_t size);
+
 /* Bits hidden from pc_cpu_features(), for tests only: set before threads start. */
 extern uint32_t pc_cpu_masked;
 

@@ -15,19 +15,7 @@
 
 enum { CANARY = 0xa5, CANARIES = 192, LINE = 64, MIB = 1 << 20, LARGEST = 8 * MIB };
 
-static const struct {
-	uint32_t bit;
-	const char *name;
-} features[] = {
-	{PC_CPU_AVX, "avx"},
-	{PC_CPU_AVX2, "avx2"},
-	{PC_CPU_AVX512F, "avx512f"},
-	{PC_CPU_CLZERO, "clzero"},
-	{PC_CPU_MOVDIR64B, "movdir64b"},
-	{PC_CPU_ERMS, "erms"},
-	{PC_CPU_FSRM, "fsrm"},
-	{PC_CPU_CLFLUSHOPT, "clflushopt"},
-};
+enum { FEATURES = 8 }; /* bits of pc_cpu_features() */
 
 /* --- walking the table --- */
 
@@ -39,12 +27,10 @@ static bool is_faulty_by_design(const struct pc_kernel *kernel)
 
 static void skip(const struct pc_kernel *kernel)
 {
-	char needs[128] = "";
+	char needs[PC_CPU_NAMES];
 
-	for (size_t i = 0; i < COUNT(features); i++)
-		if (kernel->needs & features[i].bit)
-			snprintf(needs + strlen(needs), sizeof(needs) - strlen(needs), " %s", features[i].name);
-	unit_skip("kernel %s needs%s", kernel->name, needs);
+	pc_cpu_feature_names(kernel->needs, needs, sizeof(needs));
+	unit_skip("kernel %s needs %s", kernel->name, needs);
 }
 
 /* The next row from `from` on that may be executed, skipping the others aloud; NULL at the end. */
@@ -229,12 +215,12 @@ static void decreasing_masks(void)
 	unsigned char *base = arena(4096 + 2 * CANARIES + LINE);
 	uint32_t shown = UINT32_MAX;
 
-	for (size_t hidden = 0; hidden <= COUNT(features); hidden++) {
+	for (size_t hidden = 0; hidden <= FEATURES; hidden++) {
 		for (unsigned i = 0; i < pc_kernel_count; i++)
 			if (!is_faulty_by_design(&pc_kernels[i]) && pc_kernel_runs(&pc_kernels[i]))
 				CU_ASSERT_TRUE(both_clear(&pc_kernels[i], base + CANARIES + 7, 4001));
-		if (hidden < COUNT(features))
-			shown &= ~features[COUNT(features) - 1 - hidden].bit;
+		if (hidden < FEATURES)
+			shown &= ~(UINT32_C(1) << (FEATURES - 1 - hidden));
 		pc_cpu_masked = ~shown;
 	}
 	for (unsigned i = 0; i < pc_kernel_count; i++)
