@@ -21,9 +21,11 @@ say = $(if $(V),@:,@printf '  %-4s %s\n' $(1) $@)
 KERNELS := $(wildcard kernels/*.c)
 POLICY := $(wildcard libpolicy/*.c)
 CALIBRD := $(filter-out calibrd/main.c,$(wildcard calibrd/*.c))
+CALIBCTL := $(wildcard calibctl/*.c)
 UNITS := $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 SIMS := $(patsubst tests/sim/test_%.c,%,$(wildcard tests/sim/test_*.c))
 SIM := $(filter-out tests/sim/test_%,$(wildcard tests/sim/*.c))
+TOOLS := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 BENCHES := $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -31,8 +33,9 @@ CORE = $(call objects,$(KERNELS) $(POLICY))
 BODY = $(CORE) $(call objects,$(CALIBRD)) $(B)/gen/migrations.o
 LIBS_POLICY := -lyaml
 LIBS_CALIBRD := $(LIBS_POLICY) -lsqlite3 -lsystemd -lcpuid -lm -lpthread
+LIBS_CALIBCTL := $(LIBS_CALIBRD) -ljansson
 
-all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc $(BODY)
+all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc $(B)/calibrd $(B)/calibctl
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -76,9 +79,23 @@ $(B)/libpolicy.pc: libpolicy/libpolicy.pc.in Makefile
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
+$(B)/calibrd: $(B)/obj/calibrd/main.o $(BODY)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
+
+$(B)/calibctl: $(call objects,$(CALIBCTL)) $(BODY)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBCTL)
+
 OBJCOPY ?= objcopy
 
 # --- the two commands ------------------------------------------------------------------------------------------------
+
+calibrate: deps
+	$(MAKE) -j$$(nproc) all
+	@mkdir -p run
+	$(B)/calibrd --once --database run/calibrd.db --policy run/policy.yaml $(CALIBRATE)
+	$(B)/calibctl --policy run/policy.yaml show
 
 check: deps-check
 	$(MAKE) -j$$(nproc) all tests
@@ -96,22 +113,138 @@ $(B)/test-%: $(B)/obj/tests/unit/test_%.o $(B)/obj/tests/unit/harness.o $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS_CALIBRD)
 
+$(addprefix $(B)/test-calibctl_,words where story evidence): \
+	$(call objects,$(addprefix calibctl/,words.c where.c story.c evidence.c))
+
 $(B)/sim-%: $(B)/obj/tests/sim/test_%.o $(call objects,$(SIM) tests/unit/harness.c) $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS_CALIBRD)
+
+$(B)/tool-%: $(B)/obj/tests/tools/%.o $(BODY)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
 $(B)/bench-%: $(B)/obj/tests/bench/%.o $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
+# calibrd with kernels that fault, hang and clear wrongly on purpose.
+$(B)/obj/kernels/table-faulty.o: kernels/table.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DPC_TEST_KERNELS -c -o $@ $<
+
+$(B)/calibrd-faulty: $(B)/obj/calibrd/main.o $(B)/obj/kernels/table-faulty.o $(filter-out %/kernels/table.o,$(BODY))
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
+
 units: $(addprefix $(B)/test-,$(UNITS))
 sims: $(addprefix $(B)/sim-,$(SIMS))
+tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty
 benches: $(addprefix $(B)/bench-,$(BENCHES))
-tests: units sims
+tests: units sims tools
+
+# --- slower tiers ----------------------------------------------------------------------------------------------------
+
+SOURCES := $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c tests/unit/*.c tests/sim/*.c tests/tools/*.c \
+	tests/bench/*.c tests/fuzz/*.c)
+HEADERS := $(wildcard kernels/*.h libpolicy/*.h libpolicy/include/pageclear/*.h calibrd/*.h calibctl/*.h tests/*/*.h)
+STRICT := WERROR=-Werror
+TIDY_FLAGS = -- -std=gnu11 $(CPPFLAGS)
+
+# Both compilers strictly, arm64 for all that is not x86 by nature, format, two analysers, shell and man pages.
+lint: deps-check
+	tests/deps lint
+	$(MAKE) B=$(B)/gcc $(STRICT) all tests benches
+	$(MAKE) B=$(B)/clang CC=clang $(STRICT) all tests benches
+	$(MAKE) check-arm64
+	clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
+	cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 --inline-suppr \
+		--suppressions-list=tests/cppcheck.txt -I. -Ilibpolicy/include -DPAGECLEAR_VERSION='""' -D__x86_64__ \
+		kernels libpolicy calibrd calibctl
+	printf '%s\n' $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c) | \
+		xargs -P 2 -n 1 sh -c 'clang-tidy --quiet --warnings-as-errors="*" "$$@" $(TIDY_FLAGS) 2>/dev/null' tidy
+	shellcheck tests/run tests/deps tests/bench/run .ci/run schema/embed.sh tests/cli/*.bats \
+		tests/cli/*.bash tests/system/*.bats
+	mandoc -Tlint -Wwarning man/*.[1-8]
+
+# Kernels and library for arm64: objects of the whole library, whose one foreign part is libyaml.
+ARM64 := aarch64-linux-gnu-gcc
+check-arm64:
+	tests/deps lint
+	@mkdir -p $(B)/arm64
+	for source in $(KERNELS) $(POLICY) $(CALIBRD); do \
+		$(ARM64) $(CPPFLAGS) -std=gnu11 -O2 $(WARN) -Werror -idirafter /usr/include -c -o $(B)/arm64/object.o \
+			$$source || exit 1; done
+
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
+
+# Everything again under ASan and UBSan, the library's threads under TSan, fuzzers for a while, a booted systemd.
+check-all: deps-check
+	tests/deps slow
+	$(MAKE) B=$(B)/asan SANITIZE="$(SANITIZERS)" units sims
+	B=$(B)/asan tests/run units sims
+	$(MAKE) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process $(B)/tsan/test-zero
+	B=$(B)/tsan ONLY=process tests/run units
+	B=$(B)/tsan ONLY=zero tests/run units
+	$(MAKE) fuzz FUZZ_SECONDS=20
+	$(MAKE) all tools
+	B=$(B) tests/run system
+
+FUZZ_SECONDS ?= 600
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/fuzz-%: tests/fuzz/fuzz_%.c $(KERNELS) $(POLICY) $(CALIBRD) $(B)/gen/migrations.c
+	$(call say,LINK)
+	$(Q)clang $(CPPFLAGS) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ \
+		$(filter %.c,$^) $(LIBS_CALIBRD)
+
+fuzz:
+	tests/deps slow
+	@mkdir -p $(B)
+	$(MAKE) $(addprefix $(B)/fuzz-,$(FUZZERS))
+	for name in $(FUZZERS); do mkdir -p $(B)/corpus/$$name; \
+		$(B)/fuzz-$$name -max_total_time=$(FUZZ_SECONDS) -max_len=70000 -timeout=10 -print_final_stats=0 -verbosity=0 \
+			-artifact_prefix=$(B)/ $(B)/corpus/$$name tests/fuzz/corpus/$$name || exit 1; done
+
+bench: deps
+	$(MAKE) all benches
+	B=$(B) tests/bench/run $(PARTS)
+
+# --- install ---------------------------------------------------------------------------------------------------------
+
+install: all
+	install -D -m 755 $(B)/calibrd $(DESTDIR)$(PREFIX)/sbin/calibrd
+	install -D -m 755 $(B)/calibctl $(DESTDIR)$(PREFIX)/bin/calibctl
+	install -D -m 644 $(B)/libpolicy.so.0 $(DESTDIR)$(LIBDIR)/libpolicy.so.$(VERSION)
+	ln -sf libpolicy.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libpolicy.so.0
+	$(Q)ln -sf libpolicy.so.0 $(DESTDIR)$(LIBDIR)/libpolicy.so
+	install -m 644 $(B)/libpolicy.a $(DESTDIR)$(LIBDIR)/libpolicy.a
+	install -D -m 644 $(B)/libpolicy.pc $(DESTDIR)$(LIBDIR)/pkgconfig/libpolicy.pc
+	install -D -m 644 libpolicy/include/pageclear/policy.h $(DESTDIR)$(PREFIX)/include/pageclear/policy.h
+	install -D -m 644 configs/calibrd.yaml $(DESTDIR)$(PREFIX)/lib/pageclear/calibrd.yaml
+	[ -e $(DESTDIR)/etc/pageclear/calibrd.yaml ] || \
+		install -D -m 644 configs/calibrd.yaml $(DESTDIR)/etc/pageclear/calibrd.yaml
+	install -d $(DESTDIR)$(PREFIX)/share/pageclear $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 schema/*.json $(DESTDIR)$(PREFIX)/share/pageclear
+	sed 's|@PREFIX@|$(PREFIX)|' systemd/calibrd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/calibrd.service
+	for page in man/*.[1-8]; do \
+		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 
 clean:
 	rm -rf $(B)
 
-.PHONY: all check deps deps-check units sims benches tests clean
+help:
+	@echo 'make calibrate   build, measure this host (a minute), show the policy'
+	@echo 'make check       build and run the tests'
+	@echo 'make check-all   the same under sanitizers, fuzzers, a booted systemd'
+	@echo 'make lint        gcc and clang strictly, arm64, format, analysers'
+	@echo 'make bench       every figure that the README states, on this host'
+	@echo 'make fuzz        libFuzzer on all that parses ($(FUZZ_SECONDS) s each)'
+	@echo 'make check-arm64 what is not x86 by nature compiles for arm64'
+	@echo 'make deps        install the packages that the build needs'
+	@echo 'make install     DESTDIR= PREFIX=$(PREFIX)'
+
+.PHONY: all calibrate check deps deps-check units sims tools benches tests lint check-arm64 check-all fuzz bench install \
+	clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,75 @@
+/*
+ * help: the list of verbs, or one verb's options.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "calibctl/args.h"
+#include "calibctl/output.h"
+
+static const struct {
+	const char *verb, *text; /* NULL: every verb */
+} options[] = {
+	{"explain", "  --prior PRIOR    what was before: cached, flushed or unknown (the default)\n"
+                    "  --threads N      CPUs of one last-level cache that clear at the same time (1)\n"},
+	{"topology", "  --raw            print the raw CPUID dump alone, for reports from the field\n"},
+	{NULL, "  --policy FILE    instead of $PAGECLEAR_POLICY and this host's policy.yaml\n"
+               "  --database FILE  instead of this host's calibrd.db\n"
+               "  --json           for programs\n"},
+};
+
+static void print_options(const char *verb)
+{
+	puts("\nOptions:");
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (options[i].verb == NULL || (verb != NULL && strcmp(options[i].verb, verb) == 0))
+			fputs(options[i].text, stdout);
+}
+
+static void print_explain(void)
+{
+	puts("\nSIZE is in bytes, or with a unit: 4K, 2MiB, 1.5G.\n"
+	     "INTENT is what comes next:\n"
+	     "  hot      this CPU uses it right after (the default)\n"
+	     "  cold     nobody uses it soon\n"
+	     "  scrub    background work that spares the caches");
+}
+
+static enum outcome print_verb(const struct verb *verb)
+{
+	printf("calibctl %s%s%s [OPTION]...: %s\n", verb->name, verb->arguments[0] != '\0' ? " " : "", verb->arguments,
+	       verb->about);
+	if (strcmp(verb->name, "explain") == 0)
+		print_explain();
+	print_options(verb->name);
+	return DONE;
+}
+
+static enum outcome print_all(void)
+{
+	puts("calibctl [OPTION]... [VERB]: how this host clears memory best\n\nVerbs:");
+	for (size_t i = 0; i < calibctl_verb_count; i++) {
+		char usage[32];
+
+		snprintf(usage, sizeof(usage), "%s %s", calibctl_verbs[i].name, calibctl_verbs[i].arguments);
+		printf("  %-23s%s\n", usage, calibctl_verbs[i].about);
+	}
+	print_options(NULL);
+	puts("  --help, --version\n"
+	     "\nExit status: 0 done, 1 a problem found, 2 wrong usage, 3 something can't be reached or read.");
+	return DONE;
+}
+
+enum outcome verb_help(struct calibctl *ctl, struct args *args)
+{
+	struct arg_words words = {.most = 1};
+
+	if (args_parse(args, ctl, NULL, &words) != DONE)
+		return USAGE;
+	if (words.word[0] == NULL)
+		return print_all();
+	for (size_t i = 0; i < calibctl_verb_count; i++)
+		if (strcmp(calibctl_verbs[i].name, words.word[0]) == 0)
+			return print_verb(&calibctl_verbs[i]);
+	return args_misused(args, "unknown verb '%s'", words.word[0]);
+}

@@ -1,0 +1,227 @@
+/* Decide, assemble, publish, record; see settle.h. */
+#include "calibrd/settle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "calibrd/assemble.h"
+#include "calibrd/log.h"
+#include "calibrd/publish.h"
+#include "calibrd/publish_file.h"
+
+/* --- what may be chosen ------------------------------------------------------------------------------------------ */
+
+static bool names(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = list; at != NULL && (at = strstr(at, name)) != NULL; at += length)
+		if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+uint32_t settle_kernels(const struct dataset *data, const struct calibration *calibration, const struct config *config)
+{
+	uint32_t kernels = 1;
+
+	for (size_t i = 0; i < data->count; i++)
+		kernels |= 1u << data->series[i].key.kernel;
+	for (unsigned k = 1; k < pc_kernel_count; k++)
+		if (names(calibration->faulted, pc_kernels[k].name))
+			kernels &= ~(1u << k);
+	return kernels & ~config->exclude;
+}
+
+uint32_t settle_named(const struct pc_document *document)
+{
+	uint32_t kernels = 0;
+
+	for (size_t t = 0; t < document->table_count; t++)
+		for (size_t i = 0; i < document->tables[t].rule_count; i++) {
+			const struct pc_kernel *kernel = pc_kernel_find(document->tables[t].rules[i].kernel);
+
+			if (kernel != NULL)
+				kernels |= 1u << pc_kernel_index(kernel);
+		}
+	return kernels;
+}
+
+/* --- the probe --------------------------------------------------------------------------------------------------- */
+
+static void find_probe(const struct settlement *what, const struct decision *decision, struct probe_fit *fit)
+{
+	*fit = (struct probe_fit){0};
+	if (what->probes != NULL) {
+		probe_fit(what->probes, what->data, decision, what->calibration->knee_bytes, fit);
+		log_info("probe: %s%s", fit->from > 0 ? "" : "none: ", fit->reason);
+	} else if (what->old != NULL) {
+		fit->from = what->old->probe.from;
+		fit->lines = what->old->probe.lines;
+		fit->slow_ns = what->old->probe.slow_ns;
+	}
+}
+
+/* --- publishing -------------------------------------------------------------------------------------------------- */
+
+static char *recorded(void *record, uint64_t generation)
+{
+	struct published published = {0};
+	struct pc_why why;
+
+	if (store_generation(record, generation, &published, &why) < 0)
+		log_warning("%s", why.text);
+	return published.yaml;
+}
+
+static struct publish_target target(const struct config *config, struct store *store)
+{
+	bool installed = strcmp(config->policy, SETTLE_POLICY) == 0;
+
+	return (struct publish_target){
+		.path = config->policy,
+		.fallback = installed ? SETTLE_FALLBACK : NULL,
+		.recorded = recorded,
+		.record = store,
+	};
+}
+
+static void log_lines(char *lines)
+{
+	char *rest = NULL;
+
+	for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		log_warning("%s", line);
+}
+
+static int record(const struct settlement *what, const struct publish_result *result, struct pc_why *why)
+{
+	struct published published = {
+		.generation = result->generation,
+		.calibration = what->calibration->id,
+		.at = time(NULL),
+		.yaml = result->yaml,
+	};
+
+	snprintf(published.source, sizeof(published.source), "%s", what->source);
+	snprintf(published.topology, sizeof(published.topology), "%s", what->topology->id);
+	return store_publish(what->store, &published, why);
+}
+
+/* The newest generation recorded, whatever its topology; 0 if there is none. Its text may be damaged. */
+static int newest_generation(struct store *store, uint64_t *out, struct pc_why *why)
+{
+	struct published *newest = NULL;
+	size_t count = 0;
+	int r = store_publications(store, 1, &newest, &count, why);
+
+	*out = r == 0 && count > 0 ? newest->generation : 0;
+	free(newest);
+	return r < 0 ? r : 0;
+}
+
+static int publish_and_record(const struct settlement *what, const struct pc_document *document, struct pc_why *why)
+{
+	struct publish_request request = {.target = target(what->config, what->store), .document = document};
+	struct publish_result result = {0};
+	int r = newest_generation(what->store, &request.database_generation, why), e = 0;
+
+	if (r < 0)
+		return r;
+	r = publish(&request, &result, why);
+	log_lines(result.warnings);
+	if (result.written || (r == 1 && result.generation > request.database_generation))
+		e = record(what, &result, why);
+	if (r >= 0 && e == 0) {
+		log_notice(r == 0 ? "published generation %llu in %s" : "generation %llu in %s is up to date",
+		           (unsigned long long)result.generation, result.path);
+		memcpy(what->where, result.path, sizeof(result.path));
+	}
+	free(result.yaml);
+	return e < 0 ? e : r;
+}
+
+int settle(const struct settlement *what, struct pc_why *why)
+{
+	struct decide_input input = {
+		.data = what->data,
+		.kernels = settle_kernels(what->data, what->calibration, what->config),
+		.scrub_weight = what->config->scrub_weight,
+		.old = what->old,
+		.pins = what->config->pins,
+		.pin_count = what->config->pin_count,
+	};
+	struct decision decision = {0};
+	struct probe_fit probe;
+	struct pc_document document;
+	int r = decide(&input, &decision);
+
+	if (r < 0)
+		return pc_why(why, r, r == -E2BIG ? "more pins than a policy can hold" : "no memory to decide");
+	find_probe(what, &decision, &probe);
+	assemble(&(struct assembly){.topology = what->topology,
+	                            .decision = &decision,
+	                            .probe = &probe,
+	                            .quality = what->calibration->quality,
+	                            .knee_bytes = what->calibration->knee_bytes,
+	                            .written = (time_t)what->calibration->finished},
+	         &document);
+	r = publish_and_record(what, &document, why);
+	decision_free(&decision);
+	return r;
+}
+
+int settle_check(const struct config *config, struct pc_why *why)
+{
+	char folder[PUBLISH_PATH], *slash;
+	struct stat status;
+	int r = publish_file_resolve(folder, config->policy, why);
+
+	if (r == 0 && stat(folder, &status) == 0 && !S_ISREG(status.st_mode))
+		r = pc_why(why, -EBADMSG, "%s: not a regular file", folder);
+	if (r < 0 || strcmp(config->policy, SETTLE_POLICY) == 0) /* its folder has a fallback */
+		return r;
+	slash = strrchr(folder, '/');
+	if (slash == NULL)
+		strcpy(folder, ".");
+	else
+		slash[slash == folder] = '\0';
+	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
+		return pc_why(why, -errno, "%s: %s", folder, strerror(errno));
+	return 0;
+}
+
+int settle_last(struct store *store, const char *topology, struct pc_document **out, struct pc_why *why)
+{
+	struct published last = {0};
+	int r = store_published(store, topology, &last, why);
+
+	*out = NULL;
+	if (r == -EUCLEAN) {
+		log_warning("%s", why->text);
+		return 0;
+	}
+	if (r == 0 && pc_document_parse(out, last.yaml, strlen(last.yaml), NULL) == -ENOMEM)
+		r = pc_why(why, -ENOMEM, "no memory for the last policy");
+	free(last.yaml);
+	return r < 0 ? r : 0;
+}
+
+int settle_withdraw(const struct config *config, struct store *store, const char *topology, struct pc_why *why)
+{
+	struct publish_target where = target(config, store);
+	struct publish_result result = {0};
+	int r = publish_withdraw(&where, topology, &result, why);
+
+	log_lines(result.warnings);
+	if (r == 0)
+		log_notice("withdrew %s: it was made for another topology", result.path);
+	free(result.yaml);
+	return r;
+}

@@ -1,0 +1,51 @@
+/*
+ * From measurements, fresh or remembered, to a published policy: decide, assemble, publish, record.
+ */
+#ifndef CALIBRD_SETTLE_H
+#define CALIBRD_SETTLE_H
+
+#include <stdint.h>
+
+#include "calibrd/config.h"
+#include "calibrd/decide.h"
+#include "calibrd/probe_fit.h"
+#include "calibrd/publish.h"
+#include "calibrd/store.h"
+#include "calibrd/topology.h"
+#include "libpolicy/document.h"
+
+/* Where programs look, and where the policy goes while /etc can't be written. */
+#define SETTLE_POLICY "/etc/pageclear/policy.yaml"
+#define SETTLE_FALLBACK "/run/pageclear/policy.yaml"
+
+struct settlement {
+	const struct config *config;
+	struct store *store;
+	const struct topology *topology;
+	const struct calibration *calibration; /* done: knee, quality and faulted are read */
+	const struct dataset *data;
+	const struct probe_set *probes; /* NULL: keep the probe of `old` */
+	const struct pc_document *old;  /* last published for this topology, or NULL */
+	const char *source;             /* "calibration", "restart" */
+	char *where;                    /* PUBLISH_PATH bytes: set to the policy's place once it is published */
+};
+
+/* 0 published, 1 the same policy was there already, -errno with why. Says in the log what it did. */
+int settle(const struct settlement *what, struct pc_why *why);
+
+/* -errno with why where nothing could be published: better known before a calibration than after it. */
+int settle_check(const struct config *config, struct pc_why *why);
+
+/* The last policy published for a topology, parsed; NULL in *out if there is none or it can't be read any more. */
+int settle_last(struct store *store, const char *topology, struct pc_document **out, struct pc_why *why);
+
+/* Takes policies of other topologies away, at once. 0, 1 nothing to do, -errno. */
+int settle_withdraw(const struct config *config, struct store *store, const char *topology, struct pc_why *why);
+
+/* Bits of pc_kernels that a policy's rules name. */
+uint32_t settle_named(const struct pc_document *document);
+
+/* Bits of pc_kernels that a calibration measured and that may be chosen: neither faulted then nor excluded now. */
+uint32_t settle_kernels(const struct dataset *data, const struct calibration *calibration, const struct config *config);
+
+#endif

@@ -1,0 +1,162 @@
+# What the files on the real calibrd share: a folder that any user may enter, processes that never outlive their test,
+# private mount namespaces. W is the file's own folder; B the build folder.
+
+# bats sets output and stderr; STATUS is for who reaps; names hold nothing that ls would change.
+# shellcheck disable=SC2012,SC2034,SC2154
+
+bats_require_minimum_version 1.5.0
+
+# bats' own folders are for their owner alone, and calibrd is also run as nobody here.
+make_folder() {
+	export B=${B:-build} W
+	W=$(mktemp -d "${TMPDIR:-/tmp}/calibrd-XXXXXX")
+	chmod 755 "$W"
+	mkdir -m 777 "$W/known"
+	cp "$B/calibrd" "$B/calibctl" "$W/"
+	[ ! -e "$B/calibrd-faulty" ] || cp "$B/calibrd-faulty" "$W/"
+	export CALIBRD=$W/calibrd CTL=$W/calibctl
+	unset JOURNAL_STREAM NOTIFY_SOCKET PAGECLEAR_POLICY
+}
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+# In the background, with its own log; its id in PID. For `reap`, or for end_all; it ends with whoever started it.
+launch() {
+	local log=$1
+	shift
+	: >"$log" # before anyone looks into it
+	setpriv --pdeathsig KILL "$@" >>"$log" 2>&1 </dev/null 3>&- &
+	PID=$!
+	echo "$PID" >>"$W/pids"
+}
+
+# The exit status of PID, in STATUS.
+reap() {
+	STATUS=0
+	wait "$PID" || STATUS=$?
+}
+
+child_of() {
+	local child
+	read -r child _ <"/proc/$1/task/$1/children"
+	echo "$child"
+}
+
+# Until something is so: half a minute is no measurement, just when to give up.
+until_true() {
+	for ((i = 0; i < 600; i++)); do
+		! "$@" || return 0
+		sleep 0.05
+	done
+	echo "never came true: $*" >&2
+	return 1
+}
+
+until_said() {
+	until_true grep -q -- "$2" "$1" || {
+		cat "$1" >&2
+		return 1
+	}
+}
+
+is_gone() {
+	[ ! -e "/proc/$1" ] || grep -q '^State:.*[ZX]' "/proc/$1/status"
+}
+
+# Only what launch started, and only if it is still ours: a number may have been given away since. A worker dies with
+# its parent.
+end_all() {
+	local pid
+	[ ! -e "$W/pids" ] || while read -r pid; do
+		[ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" != "$PWD" ] || ! grep -q "$W" "/proc/$pid/cmdline" || kill -9 "$pid"
+	done <"$W/pids"
+	rm -f "$W/pids"
+}
+
+# --- what is asked often ---------------------------------------------------------------------------------------------
+
+# In a mount namespace of its own: whatever is mounted there ends with it.
+apart() {
+	unshare -m --propagation private bash -euc "$@"
+}
+
+need_namespace() {
+	apart 'mount -t tmpfs tmpfs /mnt' none 2>/dev/null || skip "no private mount namespace to be had (not root?)"
+}
+
+need_root() {
+	[ "$(id -u)" -eq 0 ] || skip "not root: nobody else to run as"
+}
+
+holds() {
+	[[ $output == *"$1"* ]] || {
+		printf 'expected: %s\nin: %s\n' "$1" "$output"
+		return 1
+	}
+}
+
+lacks() {
+	[[ $output != *"$1"* ]] || {
+		printf 'not expected: %s\nin: %s\n' "$1" "$output"
+		return 1
+	}
+}
+
+ask() {
+	sqlite3 "$1" "$2"
+}
+
+is_sound() {
+	[ "$(ask "$1" 'PRAGMA integrity_check; PRAGMA foreign_key_check')" = ok ]
+}
+
+calibrations() {
+	ask "$1" "SELECT count(*) FROM calibration"
+}
+
+generation() {
+	sed -n 's/^generation: //p' "$1"
+}
+
+topology() {
+	sed -n 's/^  topology: "\(.*\)"/\1/p' "$1"
+}
+
+# A copy of what was measured, in N.
+copy_known() {
+	N=$BATS_TEST_TMPDIR/n
+	cp -a "$W/known" "$N"
+	P=$N/policy.yaml
+	D=$N/calibrd.db
+}
+
+# Nothing known yet, in N.
+new_folder() {
+	N=$BATS_TEST_TMPDIR/n
+	rm -rf "$N"
+	mkdir "$N"
+	P=$N/policy.yaml
+	D=$N/calibrd.db
+}
+
+once() {
+	"$CALIBRD" --once --effort quick --database "$D" --policy "$P" "$@"
+}
+
+# Nothing but what belongs there, in any order.
+# The other way round than grep: succeeds where no line has it.
+without() {
+	run ! grep -n -- "$1" "$2"
+	[ "$status" -eq 1 ]
+}
+
+only_there() {
+	local folder=$1
+	shift
+	diff <(printf '%s\n' "$@" | sort) <(ls -A "$folder" | sort)
+}
+
+# On a busy machine a calibration may be noisy, and would be repeated at each start. What is tested is not the noise.
+call_it_good() {
+	ask "$1" "UPDATE calibration SET quality = 'good' WHERE state = 'done'"
+}

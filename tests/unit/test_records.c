@@ -1,0 +1,198 @@
+/* What a healthy child could have sent, and everything just beside it. */
+#include "calibrd/records.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "calibrd/costs.h"
+#include "calibrd/trial.h"
+#include "kernels/kernels.h"
+#include "libpolicy/document.h"
+#include "tests/unit/harness.h"
+
+enum { NUMBER = 7 };
+
+static struct record sample(void)
+{
+	return (struct record){
+		.kind = RECORD_SAMPLE,
+		.number = NUMBER,
+		.u.sample = {{.bytes = 4096, .threads = 1, .prior = PC_CACHED}, {.ns = 12.5f}, 0},
+	};
+}
+
+static struct record knee(void)
+{
+	return (struct record){.kind = RECORD_KNEE, .number = NUMBER, .u.knee = {8 << 20, 2}};
+}
+
+static struct record probe(void)
+{
+	return (struct record){
+		.kind = RECORD_PROBE, .number = NUMBER, .u.probe = {65536, PC_FLUSHED, 400, {90, 91, 0, 93}}};
+}
+
+static struct record progress(void)
+{
+	return (struct record){.kind = RECORD_PROGRESS, .number = NUMBER, .u.progress = {2, 3, 0.5}};
+}
+
+static struct record trial(void)
+{
+	return (struct record){.kind = RECORD_TRIAL, .number = NUMBER, .u.trial = {0, TRIAL_PASSED}};
+}
+
+static struct record end(void)
+{
+	return (struct record){.kind = RECORD_END, .number = NUMBER};
+}
+
+static bool sane(struct record record)
+{
+	return record_is_sane(&record, NUMBER);
+}
+
+/* One member of a good record changed. */
+#define WITH(make, member, value)                                                                                      \
+	({                                                                                                             \
+		struct record changed = make();                                                                        \
+		changed.member = (value);                                                                              \
+		sane(changed);                                                                                         \
+	})
+
+static void test_good_ones(void)
+{
+	CU_ASSERT(sane(sample()));
+	CU_ASSERT(sane(knee()));
+	CU_ASSERT(sane(probe()));
+	CU_ASSERT(sane(progress()));
+	CU_ASSERT(sane(trial()));
+	CU_ASSERT(sane(end()));
+}
+
+static void test_kind_and_number(void)
+{
+	struct record record = sample();
+
+	CU_ASSERT_FALSE(WITH(sample, kind, 0));
+	CU_ASSERT_FALSE(WITH(sample, kind, RECORD_END + 1));
+	CU_ASSERT_FALSE(WITH(sample, kind, UINT32_MAX));
+	CU_ASSERT_FALSE(record_is_sane(&record, NUMBER - 1)); /* one was lost */
+	CU_ASSERT_FALSE(record_is_sane(&record, NUMBER + 1)); /* one came twice */
+	record.number = RECORDS_MOST - 1;
+	CU_ASSERT(record_is_sane(&record, RECORDS_MOST - 1));
+	record.number = RECORDS_MOST;
+	CU_ASSERT_FALSE(record_is_sane(&record, RECORDS_MOST));
+}
+
+static void test_sample_key(void)
+{
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.bytes, 0));
+	CU_ASSERT(WITH(sample, u.sample.key.bytes, UINT64_C(1) << 40));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.bytes, (UINT64_C(1) << 40) + 1));
+	CU_ASSERT(WITH(sample, u.sample.key.chunk, UINT64_C(1) << 40));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.chunk, UINT64_MAX));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.threads, 0));
+	CU_ASSERT(WITH(sample, u.sample.key.kernel, (uint8_t)(pc_kernel_count - 1)));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.kernel, (uint8_t)pc_kernel_count));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.kernel, UINT8_MAX));
+	CU_ASSERT(WITH(sample, u.sample.key.prior, PC_FLUSHED));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.prior, PC_UNKNOWN));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.prior, PC_PRIORS));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.phase, PHASES));
+	CU_ASSERT(WITH(sample, u.sample.key.page, PAGE_HUGE));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.key.page, PAGE_HUGE + 1));
+}
+
+/* Every phase: times are times, and only differences from a control may be negative. */
+static void test_sample_value(void)
+{
+	for (unsigned phase = 0; phase < PHASES; phase++) {
+		struct record record = sample();
+
+		record.u.sample.key.phase = (uint8_t)phase;
+		CU_ASSERT(sane(record));
+		record.u.sample.value.ns = -5;
+		CU_ASSERT_EQUAL(sane(record), phase >= PHASE_VICTIM_L1);
+		record.u.sample.value.ns = -2e12f;
+		CU_ASSERT_FALSE(sane(record));
+		record.u.sample.value.ns = 2e12f;
+		CU_ASSERT_FALSE(sane(record));
+		record.u.sample.value.ns = NAN;
+		CU_ASSERT_FALSE(sane(record));
+		record.u.sample.value.ns = INFINITY;
+		CU_ASSERT_FALSE(sane(record));
+	}
+	CU_ASSERT(WITH(sample, u.sample.value.epoch, COST_EPOCHS - 1));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.value.epoch, COST_EPOCHS));
+	CU_ASSERT(WITH(sample, u.sample.tainted, 1));
+	CU_ASSERT_FALSE(WITH(sample, u.sample.tainted, 2));
+}
+
+static void test_knee(void)
+{
+	CU_ASSERT(WITH(knee, u.knee.bytes, 0)); /* none was seen */
+	CU_ASSERT_FALSE(WITH(knee, u.knee.bytes, UINT64_MAX));
+	CU_ASSERT_FALSE(WITH(knee, u.knee.epoch, COST_EPOCHS));
+}
+
+static void test_probe(void)
+{
+	CU_ASSERT_FALSE(WITH(probe, u.probe.bytes, 0));
+	CU_ASSERT_FALSE(WITH(probe, u.probe.bytes, UINT64_MAX));
+	CU_ASSERT_FALSE(WITH(probe, u.probe.prior, PC_UNKNOWN));
+	CU_ASSERT_FALSE(WITH(probe, u.probe.prior, PC_PRIORS));
+	CU_ASSERT_FALSE(WITH(probe, u.probe.whole_ns, NAN));
+	CU_ASSERT_FALSE(WITH(probe, u.probe.whole_ns, -1));
+	CU_ASSERT_FALSE(WITH(probe, u.probe.whole_ns, INFINITY));
+	for (unsigned i = 0; i < BENCH_PROBE_LINES; i++) {
+		CU_ASSERT_FALSE(WITH(probe, u.probe.loads[i], NAN));
+		CU_ASSERT_FALSE(WITH(probe, u.probe.loads[i], -1));
+		CU_ASSERT_FALSE(WITH(probe, u.probe.loads[i], 1e13));
+	}
+}
+
+static void test_progress(void)
+{
+	CU_ASSERT(WITH(progress, u.progress.share, 0));
+	CU_ASSERT(WITH(progress, u.progress.share, 1));
+	CU_ASSERT_FALSE(WITH(progress, u.progress.share, 1.01));
+	CU_ASSERT_FALSE(WITH(progress, u.progress.share, -0.01));
+	CU_ASSERT_FALSE(WITH(progress, u.progress.share, NAN));
+	CU_ASSERT_FALSE(WITH(progress, u.progress.epoch, 3)); /* the fourth of three */
+	CU_ASSERT_FALSE(WITH(progress, u.progress.epochs, 0));
+	CU_ASSERT(WITH(progress, u.progress.epochs, COST_EPOCHS));
+	CU_ASSERT_FALSE(WITH(progress, u.progress.epochs, COST_EPOCHS + 1));
+}
+
+static void test_trial(void)
+{
+	CU_ASSERT(WITH(trial, u.trial.trial, TRIAL_HUNG));
+	CU_ASSERT_FALSE(WITH(trial, u.trial.trial, TRIAL_HUNG + 1));
+	CU_ASSERT(WITH(trial, u.trial.kernel, pc_kernel_count - 1));
+	CU_ASSERT_FALSE(WITH(trial, u.trial.kernel, pc_kernel_count));
+	CU_ASSERT_FALSE(WITH(trial, u.trial.kernel, UINT32_MAX));
+}
+
+static void test_end(void)
+{
+	CU_ASSERT(WITH(end, u.end.error, -ENOMEM));
+	CU_ASSERT_FALSE(WITH(end, u.end.error, 1));
+	CU_ASSERT_FALSE(WITH(end, u.end.error, -5000));
+	CU_ASSERT_FALSE(WITH(end, u.end.error, INT32_MIN)); /* has no positive counterpart */
+}
+
+static const struct unit_test tests[] = {
+	{"good ones", test_good_ones},
+	{"kind and number", test_kind_and_number},
+	{"sample: key", test_sample_key},
+	{"sample: value", test_sample_value},
+	{"knee", test_knee},
+	{"probe", test_probe},
+	{"progress", test_progress},
+	{"trial", test_trial},
+	{"end", test_end},
+};
+
+UNIT_MAIN("records", tests)
