@@ -150,20 +150,23 @@ SOURCES := $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c tests/u
 	tests/bench/*.c tests/fuzz/*.c)
 HEADERS := $(wildcard kernels/*.h libpolicy/*.h libpolicy/include/pageclear/*.h calibrd/*.h calibctl/*.h tests/*/*.h)
 STRICT := WERROR=-Werror
-TIDY_FLAGS = -- -std=gnu11 $(CPPFLAGS)
+TIDY = clang-tidy --quiet --warnings-as-errors="*" "$$1" -- -std=gnu11 -I. -Ilibpolicy/include -D_GNU_SOURCE \
+	-DPAGECLEAR_VERSION="\"\""
 
 # Both compilers strictly, arm64 for all that is not x86 by nature, format, two analysers, shell and man pages.
 lint: deps-check
 	tests/deps lint
-	$(MAKE) B=$(B)/gcc $(STRICT) all tests benches
-	$(MAKE) B=$(B)/clang CC=clang $(STRICT) all tests benches
+	$(MAKE) -j$$(nproc) B=$(B)/gcc $(STRICT) all tests benches
+	$(MAKE) -j$$(nproc) B=$(B)/clang CC=clang $(STRICT) all tests benches
 	$(MAKE) check-arm64
-	clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
+	@echo clang-format
+	@clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 --inline-suppr \
 		--suppressions-list=tests/cppcheck.txt -I. -Ilibpolicy/include -DPAGECLEAR_VERSION='""' -D__x86_64__ \
 		kernels libpolicy calibrd calibctl
-	printf '%s\n' $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c) | \
-		xargs -P 2 -n 1 sh -c 'clang-tidy --quiet --warnings-as-errors="*" "$$@" $(TIDY_FLAGS) 2>/dev/null' tidy
+	@echo clang-tidy
+	@printf '%s\n' $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c) | \
+		xargs -P 2 -n 1 sh -c '$(TIDY) 2>/dev/null' tidy
 	shellcheck tests/run tests/deps tests/bench/run .ci/run schema/embed.sh tests/cli/*.bats \
 		tests/cli/*.bash tests/system/*.bats
 	mandoc -Tlint -Wwarning man/*.[1-8]
@@ -173,7 +176,7 @@ ARM64 := aarch64-linux-gnu-gcc
 check-arm64:
 	tests/deps lint
 	@mkdir -p $(B)/arm64
-	for source in $(KERNELS) $(POLICY) $(CALIBRD); do \
+	@for source in $(KERNELS) $(POLICY) $(CALIBRD); do \
 		$(ARM64) $(CPPFLAGS) -std=gnu11 -O2 $(WARN) -Werror -idirafter /usr/include -c -o $(B)/arm64/object.o \
 			$$source || exit 1; done
 
@@ -182,9 +185,9 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # Everything again under ASan and UBSan, the library's threads under TSan, fuzzers for a while, a booted systemd.
 check-all: deps-check
 	tests/deps slow
-	$(MAKE) B=$(B)/asan SANITIZE="$(SANITIZERS)" units sims
+	$(MAKE) -j$$(nproc) B=$(B)/asan SANITIZE="$(SANITIZERS)" units sims
 	B=$(B)/asan tests/run units sims
-	$(MAKE) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process $(B)/tsan/test-zero
+	$(MAKE) -j$$(nproc) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process $(B)/tsan/test-zero
 	B=$(B)/tsan ONLY=process tests/run units
 	B=$(B)/tsan ONLY=zero tests/run units
 	$(MAKE) fuzz FUZZ_SECONDS=20
