@@ -8,24 +8,24 @@
 #include "kernels/bodies.h"
 
 #if defined(__x86_64__)
-#include "kernels/cpu.h"
 #include "kernels/x86.h"
 
 /* The address is implied: rax (AMD APM vol. 3, CLZERO). */
 #define ZERO_NEXT "clzero\n\tadd %[line], %%rax\n\t"
 
+enum { LINE = 64 }; /* bytes; PC_CPU_CLZERO is set for no other */
+
 void pc_clzero(void *dst, size_t len)
 {
-	const size_t line = pc_cpu_line();
-	struct pc_span lines = pc_whole_lines(dst, len, line);
-	size_t fours = (size_t)(lines.end - lines.at) / (4 * line);
+	struct pc_span lines = pc_whole_lines(dst, len, LINE);
+	size_t fours = (size_t)(lines.end - lines.at) / (4 * LINE);
 
 	for (; fours > 0; fours--)
 		__asm__ volatile(ZERO_NEXT ZERO_NEXT ZERO_NEXT ZERO_NEXT
 		                 : "+a"(lines.at)
-		                 : [line] "r"(line)
+		                 : [line] "i"(LINE)
 		                 : "cc", "memory");
 	while (lines.at != lines.end)
-		__asm__ volatile(ZERO_NEXT : "+a"(lines.at) : [line] "r"(line) : "cc", "memory");
+		__asm__ volatile(ZERO_NEXT : "+a"(lines.at) : [line] "i"(LINE) : "cc", "memory");
 }
 #endif

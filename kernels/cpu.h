@@ -29,8 +29,7 @@ void pc_cpu_feature_names(uint32_t features, char *text, size_t size);
 /* Bits hidden from pc_cpu_features(), for tests only: set before threads start. */
 extern uint32_t pc_cpu_masked;
 
-/* Bytes that one cache-line instruction (CLFLUSH, CLZERO) covers here, from the CPU; a power of two, 64 if it does not
- * say. */
+/* Bytes that one cache-line flush covers here, from the CPU; a power of two, 64 if it does not say. */
 size_t pc_cpu_line(void);
 
 /* Of the CPU that runs the call: "Vendor family/model/stepping" as decimal numbers, for example "AuthenticAMD 25/1/1";

@@ -38,7 +38,8 @@ uint32_t pc_cpuid_features(const struct pc_cpuid *id)
 		{PC_CPU_AVX, avx},
 		{PC_CPU_AVX2, avx && has(id->leaf7_ebx, BIT(5))},
 		{PC_CPU_AVX512F, avx && has(id->xcr0, XCR0_AVX512) && has(id->leaf7_ebx, BIT(16))},
-		{PC_CPU_CLZERO, has(id->leaf80000008_ebx, BIT(0))},
+		/* The kernel steps by 64, whatever the line; no CPU is known that differs. */
+		{PC_CPU_CLZERO, has(id->leaf80000008_ebx, BIT(0)) && pc_cpuid_line(id) == 64},
 		{PC_CPU_MOVDIR64B, has(id->leaf7_ecx, BIT(28))},
 		{PC_CPU_ERMS, has(id->leaf7_ebx, BIT(9))},
 		{PC_CPU_FSRM, has(id->leaf7_edx, BIT(4))},

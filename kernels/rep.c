@@ -18,7 +18,7 @@
 	do {                                                                                                           \
 		unsigned char *at_ = (span).at;                                                                        \
 		size_t count_ = (size_t)((span).end - at_) / (unit);                                                   \
-		__asm__ volatile("rep " instruction : "+D"(at_), "+c"(count_) : "a"(0) : "memory");                    \
+		__asm__ volatile("rep " instruction : "+D"(at_), "+c"(count_) : "a"((uint64_t)0) : "memory");          \
 	} while (0)
 
 void pc_stosb(void *dst, size_t len)

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Not before all earlier loads are done, and not after any later instruction starts. */
+/* Not before all earlier loads are done (arm64: of this CPU; ISB waits for no load, DSB does: Arm ARM, B2.3), and not
+ * after any later instruction starts. */
 static inline uint64_t pc_ticks(void)
 {
 #if defined(__x86_64__)
@@ -19,7 +20,7 @@ static inline uint64_t pc_ticks(void)
 	return ((uint64_t)high << 32) | low;
 #elif defined(__aarch64__)
 	uint64_t ticks;
-	__asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
+	__asm__ volatile("dsb ishld\n\tisb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
 	return ticks;
 #else
 	struct timespec now;

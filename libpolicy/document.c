@@ -341,6 +341,9 @@ static int read_table(struct pc_document *document, const struct pc_node *map, s
 		return r < 0 ? r : 0;
 	if (is_repeated(document, &table))
 		return pc_why(why, -EBADMSG, "%u:%u: a second table for the same conditions", map->line, map->column);
+	if (document->table_count == PC_TABLES_MAX)
+		return pc_why(why, -EBADMSG, "%u:%u: clear: expected at most %d tables", map->line, map->column,
+		              PC_TABLES_MAX);
 	r = read_rules(&table, map, why);
 	document->tables[document->table_count++] = table;
 	return r;
@@ -353,10 +356,8 @@ static int read_tables(struct pc_document *document, const struct pc_node *root,
 
 	if (r < 0)
 		return r;
-	if (clear->count > PC_TABLES_MAX)
-		return pc_why(why, -EBADMSG, "%u:%u: clear: expected at most %d tables", clear->line, clear->column,
-		              PC_TABLES_MAX);
-	document->tables = calloc(clear->count + 1, sizeof(*document->tables)); /* + 1: never calloc(0) */
+	size_t most = clear->count < PC_TABLES_MAX ? clear->count : PC_TABLES_MAX;
+	document->tables = calloc(most + 1, sizeof(*document->tables)); /* + 1: never calloc(0) */
 	if (document->tables == NULL)
 		return pc_why(why, -ENOMEM, "out of memory");
 	for (const struct pc_node *table = clear->first; table != NULL && r == 0; table = table->next)

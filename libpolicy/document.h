@@ -14,8 +14,8 @@
 enum {
 	PC_DOCUMENT_FORMAT = 1,
 	PC_DOCUMENT_MAX_BYTES = 65536,
-	PC_TABLES_MAX = 64,
-	PC_RULES_MAX = 64, /* a table */
+	PC_TABLES_MAX = 64, /* that this version knows; others do not count */
+	PC_RULES_MAX = 64,  /* a table */
 	PC_CPUS_MAX = 8,
 };
 

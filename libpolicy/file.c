@@ -6,6 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* ESTALE of a network file system must not be taken for "made for another CPU". */
+static int own(int code)
+{
+	return code == -ESTALE ? -EIO : code;
+}
+
 /* A terminal or a pipe under the path must neither block nor become the program's own. */
 static int open_regular(const char *path, struct pc_why *why)
 {
@@ -13,9 +19,9 @@ static int open_regular(const char *path, struct pc_why *why)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
-		return pc_why(why, -errno, "%m");
+		return pc_why(why, own(-errno), "%m");
 	if (fstat(fd, &status) < 0) {
-		int r = pc_why(why, -errno, "%m");
+		int r = pc_why(why, own(-errno), "%m");
 		close(fd);
 		return r;
 	}
@@ -62,7 +68,7 @@ int pc_file_read(const char *path, size_t most, char **text, size_t *len, struct
 		free(bytes);
 		if (n < 0) {
 			errno = (int)-n;
-			return pc_why(why, (int)n, "%m");
+			return pc_why(why, own((int)n), "%m");
 		}
 		return pc_why(why, -EFBIG, "larger than %zu bytes", most);
 	}

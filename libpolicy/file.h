@@ -16,7 +16,8 @@ struct pc_identity {
 	int64_t changed_ns, modified_ns; /* since 1970 */
 };
 
-/* *text belongs to the caller: free(). Errors: -errno of open and read, -EBADMSG not a regular file, -EFBIG, -ENOMEM.
+/* *text belongs to the caller: free(). Errors: -errno of open and read (-EIO for ESTALE), -EBADMSG not a regular file,
+ * -EFBIG, -ENOMEM.
  */
 int pc_file_read(const char *path, size_t most, char **text, size_t *len, struct pc_why *why);
 

@@ -43,11 +43,24 @@ static size_t rules_in(const struct pc_document *document)
 	return rules;
 }
 
+static bool has_word(const char *text, const char *word, size_t len)
+{
+	while (*text != '\0') {
+		size_t n = strcspn(text, " ");
+
+		if (n == len && memcmp(text, word, len) == 0)
+			return true;
+		text += n;
+		text += *text == ' ';
+	}
+	return false;
+}
+
 static void add_lacking(struct pc_why *lacking, const char *name)
 {
 	size_t used = strlen(lacking->text), len = strlen(name);
 
-	if (strstr(lacking->text, name) != NULL || used + len + 2 > sizeof(lacking->text) / 2)
+	if (has_word(lacking->text, name, len) || used + len + 2 > sizeof(lacking->text) / 2)
 		return;
 	if (used > 0)
 		lacking->text[used++] = ' ';
@@ -81,7 +94,8 @@ static void index_list(struct pc_list *list)
 	const struct pc_span *span = list->spans;
 
 	for (unsigned h = 0; h < PC_HALF_OCTAVES; h++) {
-		span = pc_span_at(span, clamp_size(pc_half_octave_least(h)));
+		/* Size 0 looks in half octave 0 as well. */
+		span = pc_span_at(span, h == 0 ? 0 : clamp_size(pc_half_octave_least(h)));
 		list->first[h] = (uint8_t)(span - list->spans);
 	}
 }
@@ -102,7 +116,8 @@ static void add_list(struct layout *layout, const struct pc_table *table)
 		                                   .chunk = clamp_chunk(rule->chunk),
 		                                   .from = clamp_size(rule->from),
 		                                   .to = last ? SIZE_MAX : clamp_size(rule[1].from),
-		                                   .kernel = kernel};
+		                                   .kernel = kernel,
+		                                   .pinned = rule->pinned};
 	}
 	index_list(list);
 }
@@ -187,7 +202,6 @@ static int describe(const struct pc_document *document, const struct pc_why *lac
 
 int pc_policy_load(struct pageclear_policy **out, const char *path, struct pc_why *why)
 {
-	struct pc_moment begin = pc_moment_now(); /* the parse is long enough to measure the clock beside it */
 	struct pc_document *document;
 	struct pc_why lacking;
 	int r = pc_document_read(&document, path, why);
@@ -196,7 +210,9 @@ int pc_policy_load(struct pageclear_policy **out, const char *path, struct pc_wh
 		return r;
 	r = check_host(document, why);
 	if (r == 0) {
-		r = pc_policy_build(out, document, document->probe.from == 0 ? 0 : pc_rate_since(begin), &lacking);
+		double rate = document->probe.from == 0 ? 0 : pc_rate_since(pc_moment_now());
+
+		r = pc_policy_build(out, document, rate, &lacking);
 		r = r < 0 ? pc_why(why, r, "out of memory") : describe(document, &lacking, why);
 	}
 	pc_document_free(document);
@@ -210,7 +226,7 @@ int pageclear_policy_open(const struct pageclear_policy **out, const char *path)
 
 	if (out == NULL)
 		return -EINVAL;
-	int r = path == NULL ? pc_search(&policy, &search) : pc_policy_load(&policy, path, NULL);
+	int r = path == NULL ? pc_search(&policy, &search, false) : pc_policy_load(&policy, path, NULL);
 	if (r < 0)
 		return r;
 	*out = policy;

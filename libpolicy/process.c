@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,13 @@ struct pc_words pc_process_words;
 /* Guarded by the lock, which no clear ever takes. */
 static struct {
 	pthread_mutex_t lock;
-	bool searched; /* false: what search holds is not to be believed */
+	enum {
+		NEVER,    /* nothing found yet: libc */
+		SEARCHED, /* search says what the words are */
+		LOST,     /* the words serve; a fork lost what search said of them */
+		MIXED,    /* the words are being overwritten, or a fork left them so */
+	} state;
+	bool calibrated; /* the words, at least in part, whatever the state */
 	struct pc_search search;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -22,18 +29,25 @@ static int load(void)
 {
 	static struct pc_search found; /* too large for a small thread's stack; guarded like the rest */
 	struct pageclear_policy *policy;
-	int r = pc_search(&policy, &found);
+	int r = pc_search(&policy, &found, process.state != NEVER);
 
 	if (r < 0)
 		return r;
+	process.state = MIXED;
+	process.calibrated = process.calibrated || found.used < PC_CANDIDATES;
+	/* The child of a fork in another thread must not see new words beside the old state. */
+	atomic_thread_fence(memory_order_seq_cst);
 	pc_words_copy(&pc_process_words, &policy->words);
-	pageclear_policy_close(policy);
+	atomic_thread_fence(memory_order_seq_cst);
+	process.calibrated = found.used < PC_CANDIDATES;
 	process.search = found;
-	process.searched = true;
+	process.state = SEARCHED;
+	pageclear_policy_close(policy);
 	return 0;
 }
 
-/* A thread that held the lock while another forked does not exist in the child: let go for it, believe nothing. */
+/* A thread that held the lock while another forked does not exist in the child: let go for it, and believe of search
+ * nothing. The words serve on. */
 static void after_fork_in_child(void)
 {
 	if (pthread_mutex_trylock(&process.lock) == 0) {
@@ -41,7 +55,8 @@ static void after_fork_in_child(void)
 		return;
 	}
 	pthread_mutex_init(&process.lock, NULL);
-	process.searched = false;
+	if (process.state == SEARCHED)
+		process.state = LOST;
 }
 
 __attribute__((constructor)) static void start(void)
@@ -50,7 +65,7 @@ __attribute__((constructor)) static void start(void)
 
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	pthread_mutex_lock(&process.lock);
-	load(); /* where it could not look, libc serves until a reload can */
+	load(); /* without memory even for the built-in policy libc serves until a reload */
 	pthread_mutex_unlock(&process.lock);
 	errno = kept;
 }
@@ -68,7 +83,7 @@ static bool same_source(const struct pc_search *a, const struct pc_search *b)
 static int reload(void)
 {
 	static struct pc_search before; /* as in load() */
-	bool searched = process.searched;
+	bool searched = process.state == SEARCHED;
 
 	if (searched && pc_search_holds(&process.search))
 		return 0;
@@ -87,14 +102,25 @@ int pageclear_reload(void)
 	return r;
 }
 
+static const char *in_words(void)
+{
+	if (process.state == SEARCHED)
+		return process.search.text;
+	if (process.state == NEVER)
+		return "libc only; the policy could not be looked for: reload";
+	if (process.state == MIXED)
+		return "one of two policies or a harmless mixture: the parent process was replacing one; reload";
+	return process.calibrated ? "calibrated, as the parent process was; which policy, a reload tells"
+	                          : "built-in policy, as the parent process had; why, a reload tells";
+}
+
 int pageclear_status(char *text, size_t size)
 {
 	if (text == NULL && size > 0)
 		return -EINVAL;
 	pthread_mutex_lock(&process.lock);
-	bool calibrated = process.searched && process.search.used < PC_CANDIDATES;
-	const char *what =
-		process.searched ? process.search.text : "libc only; the policy could not be looked for: reload";
+	bool calibrated = process.calibrated;
+	const char *what = in_words();
 	if (size > 0)
 		snprintf(text, size, "%s", what);
 	pthread_mutex_unlock(&process.lock);

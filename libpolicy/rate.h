@@ -1,5 +1,6 @@
 /*
- * How many ticks of pc_ticks() go into a nanosecond, measured beside other work.
+ * How many ticks of pc_ticks() go into a nanosecond: asked only for a policy that probes, since it takes a system call
+ * and time.
  */
 #ifndef PC_RATE_H
 #define PC_RATE_H

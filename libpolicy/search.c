@@ -22,6 +22,22 @@ __attribute__((format(printf, 2, 3))) static void say(struct pc_search *search, 
 	va_end(arguments);
 }
 
+/* A path may be any bytes and very long; the text is for people, on one line. */
+static void say_path(struct pc_search *search, const char *path)
+{
+	char text[256];
+	size_t n = 0;
+
+	while (*path != '\0' && n < sizeof(text) - 1) {
+		unsigned control = pc_control(path);
+
+		text[n++] = control > 0 ? '?' : *path;
+		path += control > 0 ? control : 1;
+	}
+	text[n] = '\0';
+	say(search, "%s%s", text, *path == '\0' ? "" : "...");
+}
+
 /* NULL: that candidate isn't there at all. */
 static const char *candidate(const struct pc_search *search, unsigned i)
 {
@@ -30,18 +46,17 @@ static const char *candidate(const struct pc_search *search, unsigned i)
 	return search->named[0] == '\0' ? NULL : search->named;
 }
 
-/* A longer name can lead nowhere; cut off it is still told from others well enough. */
-static void note_named(char named[PATH_MAX])
+static void note_named(char named[PATH_MAX + 1])
 {
 	const char *value = secure_getenv("PAGECLEAR_POLICY");
 
-	snprintf(named, PATH_MAX, "%s", value == NULL ? "" : value);
+	snprintf(named, PATH_MAX + 1, "%s", value == NULL ? "" : value);
 }
 
 /* Errors that say nothing about the file: the next look may well succeed. */
 static bool is_passing(int r)
 {
-	return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EIO;
+	return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EIO || r == -EAGAIN || r == -EINTR;
 }
 
 /* What became of the candidates before the one in use. */
@@ -56,8 +71,11 @@ static void say_passed(struct pc_search *search, const struct passed *passed)
 	for (unsigned i = 0; i < PC_CANDIDATES; i++) {
 		bool expected = passed->code[i] == -ENOENT && i > 0 && search->used < PC_CANDIDATES;
 
-		if (passed->code[i] != 0 && !expected)
-			say(search, "; not %s: %s", candidate(search, i), passed->why[i].text);
+		if (passed->code[i] == 0 || expected)
+			continue;
+		say(search, "; not ");
+		say_path(search, candidate(search, i));
+		say(search, ": %s", passed->why[i].text);
 	}
 }
 
@@ -73,8 +91,8 @@ static int use_builtin(struct pageclear_policy **out, struct pc_search *search)
 	return pc_policy_build(out, document, 0, &lacking);
 }
 
-/* 0 found, else the last candidate's error; those of passing trouble end the search. */
-static int use_first(struct pageclear_policy **out, struct pc_search *search, struct passed *passed)
+/* 0 found, else the last candidate's error; those of passing trouble end the search that keeps what there is. */
+static int use_first(struct pageclear_policy **out, struct pc_search *search, struct passed *passed, bool keeps)
 {
 	int r = -ENOENT;
 
@@ -87,29 +105,32 @@ static int use_first(struct pageclear_policy **out, struct pc_search *search, st
 		r = pc_policy_load(out, path, &passed->why[i]);
 		if (r == 0) {
 			search->used = i;
-			say(search, "%s: %s", path, passed->why[i].text);
+			say_path(search, path);
+			say(search, ": %s", passed->why[i].text);
 		}
-		if (r == 0 || is_passing(r))
+		if (r == 0 || (keeps && is_passing(r)))
 			return r;
+		search->unsure = search->unsure || is_passing(r);
 		passed->code[i] = r;
 	}
 	return r;
 }
 
-int pc_search(struct pageclear_policy **out, struct pc_search *search)
+int pc_search(struct pageclear_policy **out, struct pc_search *search, bool keeps)
 {
 	struct passed passed = {0};
 
 	memset(search->seen, 0, sizeof(search->seen));
 	search->text[0] = '\0';
+	search->unsure = false;
 	note_named(search->named);
 	if (strcmp(search->named, off_switch) == 0) {
 		int r = use_builtin(out, search);
 		say(search, "; PAGECLEAR_POLICY=%s", off_switch);
 		return r;
 	}
-	int r = use_first(out, search, &passed);
-	if (is_passing(r))
+	int r = use_first(out, search, &passed, keeps);
+	if (keeps && is_passing(r))
 		return r;
 	if (r < 0)
 		r = use_builtin(out, search);
@@ -119,10 +140,10 @@ int pc_search(struct pageclear_policy **out, struct pc_search *search)
 
 bool pc_search_holds(const struct pc_search *search)
 {
-	char named[PATH_MAX];
+	char named[PATH_MAX + 1];
 
 	note_named(named);
-	if (strcmp(named, search->named) != 0)
+	if (search->unsure || strcmp(named, search->named) != 0)
 		return false;
 	if (strcmp(named, off_switch) == 0)
 		return true;

@@ -17,17 +17,25 @@ enum { PC_CANDIDATES = 3 };
 struct pc_search {
 	unsigned used;
 	struct pc_identity seen[PC_CANDIDATES]; /* up to the one in use; later ones were not looked at */
-	char named[PATH_MAX]; /* $PAGECLEAR_POLICY then, "" if it is not set or must not be believed */
-	char text[1536];      /* for pageclear_status */
+	bool unsure;                            /* a candidate before the one in use could not be looked at */
+	/* $PAGECLEAR_POLICY then, "" if it is not set or must not be believed. One byte more than a path may have: what
+	 * is cut off leaves a name that the system refuses as too long, never another's. */
+	char named[PATH_MAX + 1];
+	char text[1536]; /* for pageclear_status: one line, without control characters */
 };
 
 /* Hidden from users, for tests: what stands for /run/pageclear/policy.yaml and /etc/pageclear/policy.yaml. */
 extern const char *pc_search_paths[PC_CANDIDATES - 1];
 
-/* 0 and a policy that the caller closes, the built-in one at last; -ENOMEM, -EMFILE, -ENFILE, -EIO: could not look. */
-int pc_search(struct pageclear_policy **out, struct pc_search *search);
+/*
+ * 0 and a policy that the caller closes, the built-in one at last. Errors that say nothing about the file (-ENOMEM,
+ * -EMFILE, -ENFILE, -EIO, -EAGAIN, -EINTR) end the search where there is something to keep; else the next candidate has
+ * its turn, and only -ENOMEM of the built-in one is left.
+ */
+int pc_search(struct pageclear_policy **out, struct pc_search *search, bool keeps);
 
-/* True if a search now would find what it found then: one stat of each candidate up to the one in use. */
+/* True if a search now would find what it found then (never after an unsure one): one stat of each candidate up to the
+ * one in use. */
 bool pc_search_holds(const struct pc_search *search);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Strict YAML: libyaml's events as a small tree of mappings, sequences and scalars with their places in the file.
- * Refused: more than 64 KiB, more than 8 levels, aliases, anchors, tags, duplicate keys, keys that are not scalars,
- * more than one document. Linear in its input. Used by the policy reader and by calibrd's configuration.
+ * Refused: more than 64 KiB, more than 8 levels, aliases, anchors, tags, directives, duplicate keys, keys that are not
+ * scalars, more than one document. Linear in its input. Used by the policy reader and by calibrd's configuration.
  */
 #ifndef PC_TREE_H
 #define PC_TREE_H

@@ -146,7 +146,7 @@ int pc_node_bool(const struct pc_node *node, bool *out, struct pc_why *why)
 static bool has_control(const char *text)
 {
 	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
+		if (pc_control(text) > 0)
 			return true;
 	return false;
 }

@@ -11,6 +11,10 @@ struct pc_why {
 /* Formats into why, which may be NULL. */
 void pc_why_say(struct pc_why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Bytes of the control character that text (UTF-8, ending in NUL) begins with: C0, DEL, C1, line and paragraph
+ * separators, and those that turn the direction of writing; else 0. What is shown on terminals has none. */
+unsigned pc_control(const char *text);
+
 /* Formats likewise and is worth code: return pc_why(why, -EBADMSG, "..."). A macro, so that compilers and analysers see
  * which code is returned; code is looked at first, since formatting may change errno. */
 #define pc_why(why, code, ...)                                                                                         \

@@ -13,9 +13,22 @@ static uint64_t split_of(uint64_t from)
 	return split + ((pc_normal(from) << 2 & 0xfffffff) != 0);
 }
 
+/* The second of the two spans that are kept. */
+static const struct pc_span *kept_above(const struct pc_span *below, size_t last)
+{
+	const struct pc_span *span = below, *end = pc_span_at(below, last);
+
+	while (span != end) {
+		span++;
+		if (span->pinned)
+			break;
+	}
+	return span;
+}
+
 static uint64_t word_for(const struct pc_span *spans, size_t first, size_t last)
 {
-	const struct pc_span *below = pc_span_at(spans, first), *above = pc_span_at(below, last);
+	const struct pc_span *below = pc_span_at(spans, first), *above = kept_above(below, last);
 	uint64_t split = below == above ? 0 : split_of(above->from);
 
 	if (split >> 36 != 0) {

@@ -110,6 +110,7 @@ struct pc_span {
 	size_t chunk;    /* bytes a call covers, 0: all */
 	size_t from, to; /* bytes; to SIZE_MAX: no end */
 	const struct pc_kernel *kernel;
+	bool pinned; /* by an admin */
 };
 
 /* From a span that begins at or below len, the one that holds there. */
@@ -128,8 +129,9 @@ static inline uint64_t pc_half_octave_least(unsigned h)
 	return octave + (h % 2 == 0 ? 0 : octave / 2);
 }
 
-/* Fills one row from spans that ascend, touch, and begin at 0. A half octave tells two spans apart, its first and its
- * last: calibrd's grid has no more. A chunk counts as the power of two below. */
+/* Fills one row from spans that ascend, touch, and begin at 0. A half octave tells two spans apart: its first, and its
+ * last, which is all that calibrd's grid has. Of more than two, as pins may make, the first pinned one takes the last
+ * one's place, and so reaches up to the half octave's end. A chunk counts as the power of two below. */
 void pc_words_fill(struct pc_words *words, unsigned row, const struct pc_span *spans);
 
 /* Overwrites to word by word; readers of to may be at work. */

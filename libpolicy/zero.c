@@ -117,12 +117,29 @@ static size_t total_length(const struct iovec *ranges, size_t n)
 	return total;
 }
 
+/* Then there is nothing to choose, to probe or to fence. */
+static bool all_small(const struct iovec *ranges, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ranges[i].iov_len > SMALL)
+			return false;
+	return true;
+}
+
+static void clear_small(const struct iovec *ranges, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ranges[i].iov_len > 0)
+			libc_memset(ranges[i].iov_base, 0, ranges[i].iov_len);
+}
+
 void pageclear_zero_ranges(const struct iovec *ranges, size_t n, unsigned intent)
 {
-	size_t total = total_length(ranges, n);
-
-	if (total == 0)
+	if (all_small(ranges, n)) {
+		clear_small(ranges, n);
 		return;
+	}
+	size_t total = total_length(ranges, n);
 	unsigned row = pc_row(intent);
 	if (total != SIZE_MAX && pc_words_probes(&pc_process_words, row, total))
 		row = probe(&pc_process_words, row, ranges, total);

@@ -79,6 +79,21 @@ every_way() {
 	done
 }
 
+@test "the compiler learns nothing of dst from a clear of no bytes" {
+	cat >"$BATS_TEST_TMPDIR/null.c" <<-'END'
+		#include <pageclear/policy.h>
+		__attribute__((noinline, noclone)) int f(int *p, size_t n);
+		int f(int *p, size_t n) { pageclear_zero(p, n, PAGECLEAR_WIPE); if (p == NULL) return 1; *p = 5; return 0; }
+		int main(int argc, char **argv) { (void)argv; return f(argc > 5 ? &argc : NULL, argc > 5 ? sizeof(argc) : 0); }
+	END
+	for compiler in gcc clang; do
+		command -v $compiler >/dev/null || continue
+		$compiler -O2 -Ilibpolicy/include -o "$BATS_TEST_TMPDIR/null" "$BATS_TEST_TMPDIR/null.c" "$B/libpolicy.so"
+		LD_LIBRARY_PATH=$BATS_TEST_TMPDIR PAGECLEAR_POLICY=builtin run "$BATS_TEST_TMPDIR/null"
+		[ "$status" -eq 1 ]
+	done
+}
+
 @test "a small clear is not optimised away, and calls no library" {
 	printf '%s\n' '#include <pageclear/policy.h>' 'void small(void);' \
 		'void small(void) { char key[32]; key[0] = 1; pageclear_zero(key, sizeof(key), PAGECLEAR_WIPE); }' \

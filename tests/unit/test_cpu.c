@@ -152,7 +152,8 @@ static void features_as_linux_says(void)
 		return;
 	}
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		const bool listed = strstr(info.flags, rows[i].flag) != NULL,
+		const bool usable = rows[i].bit != PC_CPU_CLZERO || pc_cpu_line() == 64,
+			   listed = strstr(info.flags, rows[i].flag) != NULL && usable,
 			   ours = (pc_cpu_features() & rows[i].bit) != 0;
 
 		if (listed != ours)
@@ -208,6 +209,9 @@ static void cpu_consent(void)
 	id = everything;
 	id.leaf7_ebx = 0;
 	CU_ASSERT_EQUAL(pc_cpuid_features(&id), PC_CPU_AVX | PC_CPU_CLZERO | PC_CPU_MOVDIR64B | PC_CPU_FSRM);
+	id = everything;
+	id.leaf1_ebx = 4 << 8; /* CLZERO's kernel steps by 64 */
+	CU_ASSERT_EQUAL(pc_cpuid_features(&id), pc_cpuid_features(&everything) & ~PC_CPU_CLZERO);
 	id = (struct pc_cpuid){.xcr0 = 0xe7};
 	CU_ASSERT_EQUAL(pc_cpuid_features(&id), 0);
 }

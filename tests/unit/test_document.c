@@ -151,6 +151,27 @@ static void test_unknown_conditions_leave_the_table_out(void)
 	pc_document_free(document);
 }
 
+/* Tables of a later version do not use up the room for those of this one. */
+static void test_only_known_tables_are_counted(void)
+{
+	enum { KNOWN = PC_TABLES_MAX, UNKNOWN = 80 };
+	static char text[40000];
+	size_t used = (size_t)sprintf(text, "format: 1\nhost: {topology: t, arch: x86_64, cpus: [c]}\nclear:\n");
+	struct pc_document *document = NULL;
+
+	for (unsigned i = 1; i <= UNKNOWN; i++)
+		used += (size_t)sprintf(text + used, "  - {intent: scrub, when: {threads: %u, node: 1}, rules: []}\n",
+		                        i);
+	for (unsigned i = 1; i <= KNOWN; i++)
+		used += (size_t)sprintf(text + used,
+		                        "  - {intent: scrub, when: {threads: %u}, "
+		                        "rules: [{from: 0, kernel: libc}]}\n",
+		                        i);
+	CU_ASSERT_EQUAL_FATAL(pc_document_parse(&document, text, used, NULL), 0);
+	CU_ASSERT_EQUAL(document->table_count, KNOWN);
+	pc_document_free(document);
+}
+
 static void test_every_style_of_yaml(void)
 {
 	struct pc_document *document = read_good("styles");
@@ -322,6 +343,7 @@ static const struct unit_test tests[] = {
 	{"every_member_is_read", test_every_member_is_read},
 	{"absent_members_are_zero", test_absent_members_are_zero},
 	{"unknown_conditions_leave_the_table_out", test_unknown_conditions_leave_the_table_out},
+	{"only_known_tables_are_counted", test_only_known_tables_are_counted},
 	{"every_style_of_yaml", test_every_style_of_yaml},
 	{"table_by_threads", test_table_by_threads},
 	{"rule_by_length", test_rule_by_length},

@@ -117,6 +117,22 @@ static void test_choose_boundaries(void)
 	pageclear_policy_close(policy);
 }
 
+/* The smallest sizes, where a half octave's first size is not the first that looks there. */
+static void test_choose_smallest_sizes(void)
+{
+	const char rules[] =
+		"clear:\n  - intent: hot\n    when: {threads: 1, prior: unknown}\n"
+		"    rules: [{from: 0, kernel: libc}, {from: 1, kernel: stosb}, {from: 2, kernel: stosq},\n"
+		"            {from: 3, kernel: libc}]\n";
+	const struct pageclear_policy *policy = open_text(policy_text(1, here(), pc_arch, rules));
+
+	assert_choice(policy, 0, PAGECLEAR_HOT, 1, "libc", 0, 0, 1);
+	assert_choice(policy, 1, PAGECLEAR_HOT, 1, "stosb", 0, 1, 2);
+	assert_choice(policy, 2, PAGECLEAR_HOT, 1, "stosq", 0, 2, 3);
+	assert_choice(policy, 3, PAGECLEAR_HOT, 1, "libc", 0, 3, SIZE_MAX);
+	pageclear_policy_close(policy);
+}
+
 static void test_choose_by_threads(void)
 {
 	const struct pageclear_policy *policy = open_text(good_text(1));
@@ -220,6 +236,18 @@ static void test_kernels_that_cannot_run_become_libc(void)
 	publish(pc_search_paths[0], policy_text(1, here(), pc_arch, rules));
 	pageclear_reload();
 	assert_status(0, "from_the_future clzero");
+
+	/* A name inside of another's is a name of its own, and said once. */
+	publish(pc_search_paths[0],
+	        policy_text(2, here(), pc_arch,
+	                    "clear:\n  - intent: hot\n    when: {threads: 1, prior: unknown}\n"
+	                    "    rules: [{from: 0, kernel: clzero2}, {from: 1024, kernel: clzero},\n"
+	                    "            {from: 4096, kernel: zero2}, {from: 8192, kernel: clzero}]\n"));
+	pageclear_reload();
+	assert_status(0, "lacks: clzero2 clzero zero2");
+	char text[1600];
+	pageclear_status(text, sizeof(text));
+	CU_ASSERT_PTR_NULL(strstr(text, "zero2 clzero zero2 "));
 	start_bare();
 	pc_cpu_masked = 0;
 }
@@ -229,6 +257,7 @@ static const struct unit_test tests[] = {
 	{"one_of_several_core_types_is_enough", test_one_of_several_core_types_is_enough},
 	{"every_allocation_may_fail", test_every_allocation_may_fail},
 	{"choose_boundaries", test_choose_boundaries},
+	{"choose_smallest_sizes", test_choose_smallest_sizes},
 	{"choose_by_threads", test_choose_by_threads},
 	{"choose_intents", test_choose_intents},
 	{"choose_sizes_of_structs", test_choose_sizes_of_structs},

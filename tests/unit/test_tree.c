@@ -119,7 +119,13 @@ static void test_refusals(void)
 		{"a: !!str 1\n", "1:4: tags"},
 		{"a: !local [1]\n", "1:4: tags"},
 		{"a: !<tag:x.org,2026:y> {b: 1}\n", "1:4: tags"},
-		{"%TAG ! tag:x.org,2026:\n---\na: 1\n", "1:1: tags"},
+		{"%TAG ! tag:x.org,2026:\n---\na: 1\n", "1:1: directives"},
+		{"# c\r\n\r\n%YAML 1.1\r\n---\r\na: 1\r\n", "3:1: directives"},
+		{"# c\xe2\x80\xa8%TAG ! x:\n---\n", "2:1: directives"},
+		{"# c\xc2\x85%TAG ! x:\n---\n", "2:1: directives"},
+		{"# c\r%TAG ! x:\n---\n", "2:1: directives"},
+		{"--- 1\n...\n%TAG ! x:\n--- 2\n", "3:1: directives"},
+		{"\xef\xbb\xbf%TAG ! x:\n---\na: 1\n", "1:"},
 		{"a: 1\na: 2\n", "2:1: duplicate key"},
 		{"{a: 1, b: 2, \"a\": 3}\n", "1:14: duplicate key"},
 		{"? [a]\n: b\n", "1:3: a key must be a scalar"},
@@ -189,6 +195,25 @@ static void test_hostile_repetition(void)
 		}
 	}
 	free(text);
+}
+
+/* Many different directives: refused at the first, before libyaml compares each with all. */
+static void test_hostile_directives(void)
+{
+	char *text = malloc(65536), *end = text;
+
+	for (unsigned i = 0; end < text + 65500; i++)
+		end += sprintf(end, "%%TAG !%x! a\n", i);
+	sprintf(end, "---\na: 1\n");
+	assert_refused(text, strlen(text), -EBADMSG, "1:1: directives");
+	free(text);
+}
+
+static void test_percent_elsewhere(void)
+{
+	struct pc_tree *tree = parse("# %\n#%\n a: \"%1\"\n b: 10%\n");
+
+	pc_tree_free(tree);
 }
 
 static const struct pc_node *value_of(struct pc_tree **tree, const char *value)
@@ -318,6 +343,28 @@ static void test_text(void)
 	pc_tree_free(tree);
 }
 
+/* What would move the cursor, end the line or turn the writing round is no text; its neighbours are. */
+static void test_text_for_terminals(void)
+{
+	static const char *const refused[] = {"\\x80",   "\\x9b",   "\\N",     "\\L",   "\\P", "\\u202a",
+	                                      "\\u202e", "\\u2066", "\\u2069", "\\x7f", "\\t", "\\e"};
+	static const char *const taken[] = {"\\xa0", "\\xbf", "\\u2027", "\\u202f", "\\u2065", "\\u206a", "~", " "};
+	struct pc_tree *tree;
+	struct pc_why why;
+	char value[20], text[20];
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		snprintf(value, sizeof(value), "\"a%sb\"", refused[i]);
+		CU_ASSERT_EQUAL(pc_node_text(value_of(&tree, value), text, sizeof(text), &why), -EBADMSG);
+		pc_tree_free(tree);
+	}
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		snprintf(value, sizeof(value), "\"a%sb\"", taken[i]);
+		CU_ASSERT_EQUAL(pc_node_text(value_of(&tree, value), text, sizeof(text), &why), 0);
+		pc_tree_free(tree);
+	}
+}
+
 static const struct unit_test tests[] = {
 	{"shape", test_shape},
 	{"places", test_places},
@@ -325,6 +372,9 @@ static const struct unit_test tests[] = {
 	{"refusals", test_refusals},
 	{"limits_are_reached", test_limits_are_reached},
 	{"hostile_repetition", test_hostile_repetition},
+	{"hostile_directives", test_hostile_directives},
+	{"percent_elsewhere", test_percent_elsewhere},
+	{"text_for_terminals", test_text_for_terminals},
 	{"u64", test_u64},
 	{"double", test_double},
 	{"numbers_do_not_depend_on_the_locale", test_numbers_do_not_depend_on_the_locale},

@@ -97,6 +97,41 @@ static void test_far_splits_round_up(void)
 	assert_word(policy, PAGECLEAR_COLD | PAGECLEAR_FLUSHED, ((size_t)1 << 52) - 2);
 	pageclear_policy_close(policy);
 }
+
+static void assert_kept(const char *pinned_at, const size_t lens[6], const char *const kernels[6])
+{
+	char clear[600];
+
+	/* 65536-98303 is one half octave: four spans begin in it or before. */
+	snprintf(clear, sizeof(clear),
+	         "clear:\n  - intent: cold\n    when: {threads: 1, prior: flushed}\n    rules:\n"
+	         "      - {from: 0, kernel: libc}\n      - {from: 70000, kernel: stosb%s}\n"
+	         "      - {from: 80000, kernel: sse2%s}\n      - {from: 90000, kernel: stosq%s}\n",
+	         pinned_at[0] == '1' ? ", pinned: true" : "", pinned_at[1] == '1' ? ", pinned: true" : "",
+	         pinned_at[2] == '1' ? ", pinned: true" : "");
+	const struct pageclear_policy *policy = open_text(policy_text(1, here(), pc_arch, clear));
+	for (size_t i = 0; i < 6; i++) {
+		struct pc_pick pick =
+			pc_word_pick(pc_words_at(&policy->words, PC_ROW_COLD + PC_FLUSHED, lens[i]), lens[i]);
+		const struct pc_kernel *kernel = pc_kernel_find(kernels[i]);
+
+		CU_ASSERT_STRING_EQUAL(pick.kernel->name, kernel == NULL ? "libc" : kernels[i]);
+	}
+	pageclear_policy_close(policy);
+}
+
+/* A half octave keeps its first and last span, but a pinned one in between beats the last. */
+static void test_pins_win_a_place(void)
+{
+	static const size_t lens[] = {65536, 70000, 80000, 90000, 98303, 98304};
+
+	assert_kept("000", lens, (const char *const[]){"libc", "libc", "libc", "stosq", "stosq", "stosq"});
+	assert_kept("100", lens, (const char *const[]){"libc", "stosb", "stosb", "stosb", "stosb", "stosq"});
+	assert_kept("010", lens, (const char *const[]){"libc", "libc", "sse2", "sse2", "sse2", "stosq"});
+	assert_kept("001", lens, (const char *const[]){"libc", "libc", "libc", "stosq", "stosq", "stosq"});
+	assert_kept("011", lens, (const char *const[]){"libc", "libc", "sse2", "sse2", "sse2", "stosq"});
+}
+
 static void test_probe_counts_slow_loads(void)
 {
 	char memory[8192] = {0};
@@ -151,6 +186,7 @@ static const struct unit_test tests[] = {
 	{"half_octaves", test_half_octaves},
 	{"words_agree_with_rules", test_words_agree_with_rules},
 	{"far_splits_round_up", test_far_splits_round_up},
+	{"pins_win_a_place", test_pins_win_a_place},
 	{"probe_counts_slow_loads", test_probe_counts_slow_loads},
 	{"rate", test_rate},
 	{"probe_settings", test_probe_settings},

@@ -248,6 +248,33 @@ static int reload_without_clock(void)
 	return 0;
 }
 
+/* Small ranges are memset whatever a probe would say: however many, none is asked. */
+static int zero_small_ranges_without_clock(void)
+{
+	struct iovec ranges[20];
+
+	for (size_t i = 0; i < 20; i++)
+		ranges[i] = (struct iovec){arena + MARGIN + i * 256, 256};
+	dirty(arena + MARGIN, 20 * 256);
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) != 0)
+		return 77;
+	pageclear_zero_ranges(ranges, 20, PAGECLEAR_COLD);
+	return only_that_is_zero(arena + MARGIN, 20 * 256) ? 0 : 1;
+}
+
+static void test_small_ranges_are_not_probed(void)
+{
+	start_bare();
+	publish(pc_search_paths[0], probing_text(probing));
+	CU_ASSERT_EQUAL(pageclear_reload(), 1);
+	int r = in_child(zero_small_ranges_without_clock);
+	if (r == 77)
+		unit_skip("no PR_SET_TSC here");
+	else
+		CU_ASSERT_EQUAL(r, 0);
+	start_bare();
+}
+
 static void test_no_clock_no_probe(void)
 {
 	start_bare();
@@ -366,6 +393,7 @@ static const struct unit_test tests[] = {
 	{"neighbours_are_not_touched", test_neighbours_are_not_touched},
 	{"zero_allocates_nothing", test_zero_allocates_nothing},
 	{"zero_makes_no_system_call", test_zero_makes_no_system_call},
+	{"small_ranges_are_not_probed", test_small_ranges_are_not_probed},
 	{"no_clock_no_probe", test_no_clock_no_probe},
 	{"absurd_sizes_fault", test_absurd_sizes_fault},
 	{"reload_beside_clears", test_reload_beside_clears},

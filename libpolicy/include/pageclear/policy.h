@@ -51,7 +51,9 @@ extern "C" {
 /*
  * Sets len bytes at dst to zero. Never fails and is never optimised away, even if dst is freed right after. As
  * with memset, dst must be writable (and readable) for len bytes; any alignment will do, and len 0 does nothing,
- * whatever dst. When it returns its stores are ordered like ordinary ones: the caller needs no fence for them.
+ * whatever dst. Later stores of the caller become visible after the zeros, as after memset: no fence is needed for
+ * that. Earlier ordinary stores may become visible after the zeros, since some kernels' stores pass those before
+ * them. The memory model of C and C++ promises no more: only a thread that reads dst unsynchronised can tell.
  *
  * Safe in signal handlers, after fork, and inside an allocator: it allocates nothing, takes no lock, makes no
  * system call, leaves errno alone. Without a hint, a HOT or COLD clear of a size from the policy's `probe.from` up
@@ -59,6 +61,10 @@ extern "C" {
  * instruction after it has started (PR_SET_TSC, seccomp's strict mode) gives hints, or runs with
  * PAGECLEAR_POLICY=builtin. (A fresh anonymous mapping is zero already: clearing it is a waste, and being read
  * first may cost it its huge pages.)
+ *
+ * It keeps at most one change of kernel per half octave of sizes (from a power of two to 1.5 times it, and from there
+ * to the next). Where the policy has more, a rule that an admin pinned wins and holds up to the half octave's end;
+ * pageclear_policy_choose tells all of them apart.
  *
  * Up to 256 bytes it is libc's memset in the caller, unless PAGECLEAR_NO_INLINE is defined before this header.
  */
@@ -73,12 +79,13 @@ PAGECLEAR_API void pageclear_zero_ranges(const struct iovec *ranges, size_t n, u
 
 /*
  * Looks whether pageclear_zero's policy is still what the search above finds, and loads what it finds now. A
- * program that runs for long calls this now and then, or on calibrd's signal PolicyChanged.
+ * program that runs for long calls this now and then.
  *
  * Returns 1 if the policy was replaced: by a new file, by an earlier candidate that has appeared, or, where the
  * file in use is gone or spoilt, by the next candidate or the built-in policy. 0 if nothing changed: that costs
- * one stat of each candidate up to the one in use. -ENOMEM, -EMFILE, -ENFILE, -EIO: could not look; what was in
- * force stays.
+ * one stat of each candidate up to the one in use. -ENOMEM, -EMFILE, -ENFILE, -EIO, -EAGAIN, -EINTR: could not look;
+ * what was in force stays. (Where the library's own first look met such an error it went on to the next candidate,
+ * and each call of this looks again.)
  *
  * Clears that run meanwhile in other threads use the old policy, the new one, or a mixture, all of them harmless.
  * Not for signal handlers: it reads files, allocates, and takes a lock. May change errno.
@@ -91,7 +98,8 @@ PAGECLEAR_API int pageclear_reload(void);
  * passed over. For people: don't parse it. At most size bytes, always ending in NUL; size 0 writes nothing and
  * text may be NULL.
  *
- * Returns 0 calibrated, 1 built-in, -EINVAL text is NULL and size is not 0. Not for signal handlers: takes a lock.
+ * Returns 0 calibrated, 1 built-in or libc only, -EINVAL text is NULL and size is not 0. Not for signal handlers: takes
+ * a lock.
  */
 PAGECLEAR_API int pageclear_status(char *text, size_t size);
 
@@ -104,7 +112,7 @@ struct pageclear_policy;
 /*
  * Opens the policy at path; NULL: the host's, by the search above (which ends at the built-in one, so it is found
  * on any host). On success *out belongs to the caller, who closes it; on failure it is left alone. Returns 0,
- *     -ENOENT and other errors of open and read
+ *     -ENOENT and other errors of open and read (of those ESTALE becomes -EIO)
  *     -EBADMSG          malformed, or no regular file
  *     -EPROTONOSUPPORT  written in a newer format than this library reads
  *     -ESTALE           made for another CPU
@@ -163,7 +171,8 @@ extern __inline__ __attribute__((__gnu_inline__, __always_inline__)) void pagecl
                                                                                          unsigned intent)
 {
 	if (len <= 256) {
-		__builtin_memset(dst, 0, len);
+		if (len != 0) /* or the compiler takes dst for no NULL */
+			__builtin_memset(dst, 0, len);
 		__asm__ __volatile__("" : : "r"(dst) : "memory"); /* the zeros are used, whatever follows */
 	} else {
 		void (*exported)(void *, size_t, unsigned) = pageclear_zero;
