@@ -9,7 +9,8 @@ CC = gcc
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 override CPPFLAGS += -I. -Ilibpolicy/include -D_GNU_SOURCE -DPAGECLEAR_VERSION='"$(VERSION)"'
-override CFLAGS += -std=gnu11 $(WARN) -fvisibility=hidden -MMD -MP $(SANITIZE)
+# No link-time optimisation: the archive is one object with its internals made local, which intermediate code would not survive.
+override CFLAGS += -std=gnu11 $(WARN) -fvisibility=hidden -fno-lto -MMD -MP $(SANITIZE)
 override LDFLAGS += $(SANITIZE)
 
 # make V=1 shows the commands.
@@ -75,7 +76,8 @@ $(B)/libpolicy.a: $(CORE)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(B)/libpolicy.o
 
-$(B)/libpolicy.pc: libpolicy/libpolicy.pc.in Makefile
+# Written anew each time: it depends on PREFIX and LIBDIR as well.
+$(B)/libpolicy.pc: libpolicy/libpolicy.pc.in FORCE
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
@@ -247,7 +249,9 @@ help:
 	@echo 'make deps        install the packages that the build needs'
 	@echo 'make install     DESTDIR= PREFIX=$(PREFIX)'
 
-.PHONY: all calibrate check deps deps-check units sims tools benches tests lint check-arm64 check-all fuzz bench install \
+FORCE:
+
+.PHONY: FORCE all calibrate check deps deps-check units sims tools benches tests lint check-arm64 check-all fuzz bench install \
 	clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

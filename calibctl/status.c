@@ -112,7 +112,8 @@ static void look_at_database(struct status *status)
 	}
 	if (status->recorded < 0)
 		worry(status, "%s", status->reason.text);
-	if (status->has_newest && status->newest.state == CALIBRATION_FAILED)
+	/* An attempt that failed beside a calibration that holds is history. */
+	if (status->has_newest && status->newest.state == CALIBRATION_FAILED && !status->has_done)
 		worry(status, "the last calibration failed: %s",
 		      status->newest.reasons != NULL ? status->newest.reasons : "");
 }

@@ -131,9 +131,10 @@ int words_prior(const char *word)
 
 const char *words_intent_meaning(unsigned intent)
 {
-	static const char *const meanings[] = {[PAGECLEAR_HOT] = "this CPU uses it right after",
-	                                       [PAGECLEAR_COLD] = "nobody uses it soon",
-	                                       [PAGECLEAR_SCRUB] = "background work that spares the caches"};
+	static const char *const meanings[] = {
+		[PAGECLEAR_HOT] = "this CPU uses it right after",
+		[PAGECLEAR_COLD] = "nobody uses it soon",
+		[PAGECLEAR_SCRUB] = "background work that spares the caches; the gain counts them before time"};
 
 	return intent < sizeof(meanings) / sizeof(meanings[0]) ? meanings[intent] : "unknown";
 }

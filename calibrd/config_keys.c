@@ -12,7 +12,8 @@
 #include "kernels/kernels.h"
 #include "libpolicy/tree.h"
 
-static const uint64_t least_memory = 1024 * 1024; /* with less nothing beyond the caches' smallest could be measured */
+static const uint64_t least_memory =
+	16 * 1024 * 1024; /* with less nothing beyond the smaller caches could be measured */
 
 static const char *const efforts[] = {
 	[EFFORT_QUICK] = "quick", [EFFORT_STANDARD] = "standard", [EFFORT_THOROUGH] = "thorough", NULL};
@@ -137,7 +138,7 @@ static int read_most_bytes(struct config *config, const char *name, const struct
 	int r = read_size(name, node, &bytes, why);
 
 	if (r == 0 && bytes != 0 && bytes < least_memory)
-		r = refuse(-ERANGE, name, node, why, "0 or at least 1 MiB");
+		r = refuse(-ERANGE, name, node, why, "0 or at least 16 MiB");
 	if (r == 0)
 		config->memory_most_bytes = bytes;
 	return r;

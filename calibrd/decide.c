@@ -67,7 +67,8 @@ static size_t epoch_crossover(const struct grid *grid, unsigned epoch, size_t fi
 	return seen ? at : neutral;
 }
 
-/* Range of the crossover over epochs, within the two segments that meet there. */
+/* Range of the crossover over epochs, within the two segments that meet there. previous: where the rule before begins.
+ */
 static void crossover_range(const struct grid *grid, const unsigned *choice, size_t size, struct pc_rule *rule)
 {
 	size_t first = size, last = solve_segment_end(grid, choice, size), low = size, high = size;
@@ -87,6 +88,60 @@ static void crossover_range(const struct grid *grid, const unsigned *choice, siz
 		rule->low = rule->from;
 	if (rule->high < rule->from)
 		rule->high = rule->from;
+}
+
+/* --- caution ----------------------------------------------------------------------------------------------------- */
+
+/* Which size three of four epochs agree on to leave the simpler of the two kernels at, or to have gone back to it. */
+static size_t cautious_crossover(const struct grid *grid, const unsigned *choice, size_t size, size_t first,
+                                 size_t last)
+{
+	bool back = choice[size] < choice[size - 1];
+	double at[COST_EPOCHS], wanted;
+
+	for (unsigned e = 0; e < grid->epochs; e++)
+		at[e] = (double)epoch_crossover(grid, e, first, last, choice[size - 1], choice[size], size);
+	wanted = stats_quantile(at, grid->epochs, back ? 0.25 : 0.75);
+	return (size_t)(back ? floor(wanted) : ceil(wanted));
+}
+
+/* Gives sizes [from, to) to a kernel, if it may stand there and what becomes of its segment is proven. */
+static void hand_over(const struct grid *grid, unsigned *choice, size_t from, size_t to, unsigned kernel)
+{
+	unsigned kept[GRID_SIZES];
+	size_t first = from, last;
+
+	memcpy(kept, choice, grid->sizes * sizeof(*choice));
+	for (size_t i = from; i < to; i++) {
+		if (!grid_cell(grid, i, kernel)->measured || grid_cell(grid, i, kernel)->forbidden)
+			return;
+		kept[i] = kernel;
+	}
+	while (first > 0 && kept[first - 1] == kernel)
+		first--;
+	last = solve_segment_end(grid, kept, from);
+	if (kernel == 0 || solve_is_proven(grid, kernel, first, last))
+		memcpy(choice, kept, grid->sizes * sizeof(*choice));
+}
+
+/* Where epochs disagree about a crossover the simpler kernel has the benefit of the doubt: a switch too late loses a
+ * gain, one too early more than that (non-temporal stores inside the caches). Each segment keeps at least one size. */
+static void be_cautious(const struct grid *grid, unsigned *choice)
+{
+	for (size_t size = 1; size < grid->sizes; size++) {
+		size_t first = size - 1, last = solve_segment_end(grid, choice, size), wanted;
+
+		if (choice[size] == choice[size - 1])
+			continue;
+		while (first > 0 && choice[first - 1] == choice[size - 1])
+			first--;
+		wanted = cautious_crossover(grid, choice, size, first, last);
+		if (choice[size] > choice[size - 1] && wanted > size)
+			hand_over(grid, choice, size, wanted < last ? wanted : last, choice[size - 1]);
+		else if (choice[size] < choice[size - 1] && wanted < size)
+			hand_over(grid, choice, wanted > first ? wanted : first + 1, size, choice[size]);
+		size = solve_segment_end(grid, choice, size);
+	}
 }
 
 /* --- rules ------------------------------------------------------------------------------------------------------- */
@@ -110,13 +165,16 @@ static void name_kernel(struct pc_rule *rule, unsigned kernel)
 	snprintf(rule->kernel, sizeof(rule->kernel), "%s", pc_kernels[kernel].name);
 }
 
-/* True if the gain is not falling at the end of the grid, so that the rule may hold beyond it. */
+/* True if the gain is not falling at the end of the grid, so that the rule may hold beyond it. Scrub's always does: its
+ * grid ends where victims get dear, far below what is scrubbed, and a default that fills the caches is what scrub is
+ * not for. */
 static bool holds_beyond(const struct grid *grid, unsigned kernel)
 {
 	size_t n = grid->sizes;
 
-	return n < 2 || (grid_cell(grid, n - 2, kernel)->measured &&
-	                 grid_cell(grid, n - 1, kernel)->l - grid_cell(grid, n - 2, kernel)->l < falling + grid->sigma);
+	return grid->intent == PAGECLEAR_SCRUB || n < 2 ||
+	       (grid_cell(grid, n - 2, kernel)->measured &&
+	        grid_cell(grid, n - 1, kernel)->l - grid_cell(grid, n - 2, kernel)->l < falling + grid->sigma);
 }
 
 static void fill_gains(const struct grid *grid, struct pc_rule *rules, size_t count, const unsigned *kernels)
@@ -193,16 +251,18 @@ static double excess(const struct grid *grid, const unsigned *old, const unsigne
 	return seen ? sum : NAN;
 }
 
-/* True if the new data condemn the old rules: more than a switch costs, and epochs say so alike, or a sure loss of more
- * than 10 % somewhere. */
+/* True if the new data condemn the old rules: a size at which they forbid its kernel, a sure loss of more than 10 %
+ * somewhere, or more than a switch costs in all, and epochs say so alike. That a segment is not proven (any more)
+ * condemns nothing. */
 static bool old_loses(const struct grid *grid, const unsigned *old, const unsigned *new)
 {
 	double gains[COST_EPOCHS];
 	size_t count = 0;
 
 	for (size_t i = 0; i < grid->sizes; i++)
-		if (old[i] != new[i] &&
-		    grid_cell(grid, i, old[i])->interval.low > grid_cell(grid, i, new[i])->interval.high + cell_loss)
+		if (grid_cell(grid, i, old[i])->forbidden ||
+		    (old[i] != new[i] &&
+		     grid_cell(grid, i, old[i])->interval.low > grid_cell(grid, i, new[i])->interval.high + cell_loss))
 			return true;
 	if (!(excess(grid, old, new, COST_EPOCHS) > solve_switch_cost(grid)))
 		return false;
@@ -214,14 +274,15 @@ static bool old_loses(const struct grid *grid, const unsigned *old, const unsign
 	return stats_quantile(gains, count, epochs_sure) > 0;
 }
 
-static const struct pc_table *old_table(const struct decide_input *input, const struct grid *grid)
+/* The old table of that question, if it may still be had as it is. */
+static const struct pc_table *old_table(const struct decide_input *input, unsigned intent, enum pc_prior prior,
+                                        unsigned threads)
 {
 	const struct pc_table *table = NULL;
 
 	if (input->old != NULL)
-		table = pc_document_table(input->old, grid->intent, grid->prior, grid->threads);
-	return table != NULL && table->threads == grid->threads && !names_lost_kernel(table, input->kernels) ? table
-	                                                                                                     : NULL;
+		table = pc_document_table(input->old, intent, prior, threads);
+	return table != NULL && table->threads == threads && !names_lost_kernel(table, input->kernels) ? table : NULL;
 }
 
 /* --- pins -------------------------------------------------------------------------------------------------------- */
@@ -256,27 +317,47 @@ static void apply_pin(struct pc_table *table, const struct pin *pin)
 
 /* --- tables ------------------------------------------------------------------------------------------------------ */
 
-static int add_table(const struct decide_input *input, struct grid *grid, struct decision *out)
+/* Gains and ranges stay as well, old though they are: a table that differed in them alone would be written again. */
+static void keep_rules(struct pc_table *table, const struct pc_table *old)
 {
-	struct pc_table *table = &out->tables[out->table_count];
-	const struct pc_table *old = old_table(input, grid);
+	memcpy(table->rules, old->rules, old->rule_count * sizeof(*table->rules));
+	table->rule_count = old->rule_count;
+}
+
+/* The old rules or those of the grid: true for the old ones. What was not measured this time (no sizes) condemns
+ * nothing. */
+static bool fill_rules(struct pc_table *table, struct grid *grid, const struct pc_table *old)
+{
 	unsigned choice[GRID_SIZES], before[GRID_SIZES];
 
-	*table = (struct pc_table){.intent = grid->intent, .prior = grid->prior, .threads = grid->threads};
+	if (grid->sizes > 0) {
+		solve_proven(grid, choice);
+		be_cautious(grid, choice);
+		if (old != NULL)
+			choose_by(old, grid, before);
+		if (old == NULL || old_loses(grid, before, choice)) {
+			table->rule_count = decide_rules(grid, choice, table->rules);
+			return false;
+		}
+	}
+	keep_rules(table, old);
+	return true;
+}
+
+/* One question's table: none where nothing was measured and there is no old one. */
+static int add_table(const struct decide_input *input, struct pc_table question, struct grid *grid,
+                     struct decision *out)
+{
+	struct pc_table *table = &out->tables[out->table_count];
+	const struct pc_table *old = old_table(input, question.intent, question.prior, question.threads);
+
+	if (grid->sizes == 0 && old == NULL)
+		return 0;
+	*table = question;
 	table->rules = calloc(PC_RULES_MAX, sizeof(*table->rules));
 	if (table->rules == NULL)
 		return -ENOMEM;
-	solve_proven(grid, choice);
-	if (old != NULL)
-		choose_by(old, grid, before);
-	if (old != NULL && !old_loses(grid, before, choice)) {
-		memcpy(table->rules, old->rules, old->rule_count * sizeof(*table->rules));
-		table->rule_count = old->rule_count;
-		out->kept[out->table_count] = true;
-	} else {
-		table->rule_count = decide_rules(grid, choice, table->rules);
-	}
-	out->table_count++;
+	out->kept[out->table_count++] = fill_rules(table, grid, old);
 	for (size_t i = 0; i < input->pin_count; i++) {
 		if (!pin_applies(&input->pins[i], table) || input->pins[i].from >= input->pins[i].to)
 			continue;
@@ -302,14 +383,13 @@ int decide(const struct decide_input *input, struct decision *out)
 	int r = decision != NULL ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]) && r == 0; i++) {
+		struct pc_table question = {.intent = questions[i].intent, .prior = questions[i].prior, .threads = 1};
 		struct grid grid = {0};
 
-		r = grid_build(&grid, input->data, questions[i].intent, questions[i].prior, 1, input->kernels,
+		r = grid_build(&grid, input->data, question.intent, question.prior, question.threads, input->kernels,
 		               input->scrub_weight);
-		if (r == 0)
-			r = add_table(input, &grid, decision);
-		else if (r == 1)
-			r = 0; /* nothing measured: no table */
+		if (r >= 0) /* 1: nothing measured, a grid without sizes */
+			r = add_table(input, question, &grid, decision);
 		grid_free(&grid);
 	}
 	if (r == 0)

@@ -35,7 +35,8 @@ struct decision {
 	bool kept[PC_TABLES_MAX];              /* the old rules stayed */
 };
 
-/* 0, -ENOMEM, or -E2BIG: more pins than a table holds rules. Tables for which nothing was measured are left out. */
+/* 0, -ENOMEM, or -E2BIG: more pins than a table holds rules. A table for which nothing was measured is the old one, as
+ * long as all its kernels may be chosen and nothing in it was pinned; else it is left out. */
 int decide(const struct decide_input *input, struct decision *out);
 void decision_free(struct decision *decision);
 

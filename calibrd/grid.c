@@ -9,8 +9,9 @@
 
 #include "pageclear/policy.h"
 
-static const double slower_margin = 0.03; /* significantly slower than this: forbidden */
-static const double guard = 0.04879;      /* ln 1.05: what either prior may lose when the prior is unknown */
+static const double slower_margin = 0.03;  /* significantly slower than this: forbidden */
+static const double guard = 0.04879;       /* ln 1.05: what either prior may lose when the prior is unknown */
+static const double least_scale_ns = 1e-3; /* a scrub that costs libc less than this is no measure for others */
 
 /* --- pairs of one cell ------------------------------------------------------------------------------------------- */
 
@@ -75,26 +76,38 @@ static bool shared_round(const struct cost_points *a, size_t i, const struct cos
 }
 
 /* Displacement of a kernel, round by round: the sum over the victims. The last-level victim is not asked for small
- * extents, and then counts as not displaced. */
+ * extents, and then counts as not displaced. libc's series say whether it was: were it counted for one of two kernels
+ * alone, the other would look cheaper by all of it. */
 static void displacements(const struct dataset *data, struct cost_key key, unsigned kernel, struct cost_points *out)
 {
 	static _Thread_local struct cost_points l2, llc;
 	size_t kept = 0, j = 0, k = 0;
+	bool last_level;
 
+	key.kind = COST_VICTIM_LLC;
+	costs_of(data, &key, 0, &llc);
+	last_level = llc.count > 0;
+	costs_of(data, &key, kernel, &llc);
 	key.kind = COST_VICTIM_L1;
 	costs_of(data, &key, kernel, out);
 	key.kind = COST_VICTIM_L2;
 	costs_of(data, &key, kernel, &l2);
-	key.kind = COST_VICTIM_LLC;
-	costs_of(data, &key, kernel, &llc);
 	for (size_t i = 0; i < out->count; i++) {
-		if (!shared_round(out, i, &l2, &j) || (llc.count > 0 && !shared_round(out, i, &llc, &k)))
+		if (!shared_round(out, i, &l2, &j) || (last_level && !shared_round(out, i, &llc, &k)))
 			continue;
-		out->value[kept] = out->value[i] + l2.value[j] + (llc.count > 0 ? llc.value[k] : 0);
+		out->value[kept] = out->value[i] + l2.value[j] + (last_level ? llc.value[k] : 0);
 		out->epoch[kept] = out->epoch[i];
 		out->round[kept++] = out->round[i];
 	}
 	out->count = kept;
+}
+
+/* Displacements may cancel or be nothing at all: no quotient of them is worth more than "a hundredfold". */
+static double bounded_ratio(double above, double below)
+{
+	if (!(above > 0 || below > 0))
+		return 1; /* both nothing, or one not measured */
+	return above > 0 ? fmax(0.01, fmin(100, above / fmax(0, below))) : 0.01;
 }
 
 /* (S_k - S_libc) / (w C_libc + max(0, D_libc)): differences, since most displacements are small and many negative.
@@ -116,8 +129,8 @@ static void scrub_pairs(const struct dataset *data, struct cost_key key, unsigne
 	moved_kernel = costs_centre(out, NULL);
 	least = fmin(0, fmin(moved_libc, moved_kernel));
 	scale = weight * clear_libc + fmax(0, moved_libc);
-	*ratio = (weight * clear_libc + moved_libc - least) / (weight * clear_kernel + moved_kernel - least);
-	for (size_t i = 0; i < out->count && scale > 0 && !isnan(clear_kernel); i++) {
+	*ratio = bounded_ratio(weight * clear_libc + moved_libc - least, weight * clear_kernel + moved_kernel - least);
+	for (size_t i = 0; i < out->count && scale > least_scale_ns && !isnan(clear_kernel); i++) {
 		if (!shared_round(out, i, &libc, &j))
 			continue;
 		out->value[kept] = (weight * (clear_kernel - clear_libc) + out->value[i] - libc.value[j]) / scale;

@@ -17,9 +17,10 @@ enum { GRID_SIZES = 64 };
 
 struct cell {
 	bool measured;
-	bool forbidden;            /* significantly slower than libc, or it breaks the unknown prior's guard */
-	double l;                  /* ln(cost / libc's cost): median over epochs of the medians of pairs; 0 for libc */
-	double ratio;              /* libc's cost over this kernel's, for people: exp(-l), for scrub never negative */
+	bool forbidden; /* by the data: significantly slower than libc, or the unknown prior's guard broken */
+	bool unproven;  /* by solve_proven(): part of a segment whose gain it could not prove */
+	double l;       /* ln(cost / libc's cost): median over epochs of the medians of pairs; 0 for libc */
+	double ratio;   /* libc's cost over this kernel's, for people: exp(-l), for scrub within 0.01 and 100 */
 	struct interval interval;  /* 95 % of the pairs' median */
 	double epoch[COST_EPOCHS]; /* l of each epoch, NaN where there is none */
 	size_t count;

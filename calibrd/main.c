@@ -1,8 +1,12 @@
 /* calibrd: reads its command line, then becomes the worker or the service. */
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "calibrd/config.h"
 #include "calibrd/log.h"
@@ -84,6 +88,22 @@ static bool parse(int argc, char **argv, struct command_line *line)
 	return true;
 }
 
+/* A parent that ignores SIGCHLD would have us reap nobody, one that closed descriptors 0-2 would have us write messages
+ * into the next file we open. The worker inherits what is set here. */
+static int settle_surroundings(void)
+{
+	int fd;
+
+	signal(SIGCHLD, SIG_DFL);
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct command_line line = {0};
@@ -91,6 +111,11 @@ int main(int argc, char **argv)
 	struct pc_why why;
 	int r;
 
+	r = settle_surroundings();
+	if (r < 0) {
+		fprintf(stderr, "calibrd: /dev/null: %s\n", strerror(-r));
+		return 1;
+	}
 	if (!parse(argc, argv, &line)) {
 		fprintf(stderr, "Try 'calibrd --help'.\n");
 		return 2;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 enum { PATH_BYTES = 4096 };
 
@@ -92,6 +93,7 @@ static void own_cgroup(const char *root, char *out, size_t size)
 uint64_t memory_available(const char *root)
 {
 	char cgroup[PATH_BYTES], *last;
+	struct sysinfo info;
 	uint64_t least = host_available(root);
 
 	own_cgroup(root, cgroup, sizeof(cgroup));
@@ -104,5 +106,7 @@ uint64_t memory_available(const char *root)
 		if (last != NULL)
 			*last = '\0';
 	} while (last != NULL);
+	if (least == UINT64_MAX && root == NULL && sysinfo(&info) == 0) /* no /proc: what is free at least */
+		least = (uint64_t)info.freeram * info.mem_unit;
 	return least == UINT64_MAX ? 0 : least;
 }

@@ -56,6 +56,9 @@ struct meter {
 	const struct meter_ops *ops;
 };
 
+/* What the real meter maps beside targets and victims. */
+enum { METER_OVERHEAD = 10 << 20 };
+
 /* The real one, on the CPU it is called on: pins the caller there. */
 int meter_real_new(struct meter **out, struct pc_why *why);
 

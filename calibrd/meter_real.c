@@ -111,6 +111,7 @@ static int real_epoch(struct meter *meter, uint64_t target_bytes, uint64_t victi
 	struct real_meter *real = (struct real_meter *)meter;
 	int r;
 
+	quiet_epoch(&real->quiet);
 	arena_free(&real->small);
 	arena_free(&real->large);
 	arena_free(&real->victim);

@@ -13,7 +13,7 @@
 enum {
 	SMALLEST = 256,      /* up to here libpolicy inlines libc's memset */
 	SINGLE_MOST = 16384, /* small flushed sizes are also asked for alone */
-	SCRUB_LEAST = 16384,
+	SCRUB_LEAST = 4096,  /* from here the built-in policy scrubs otherwise than libc does */
 	SCRUB_MOST = 16 << 20,
 };
 

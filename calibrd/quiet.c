@@ -13,6 +13,7 @@
 
 enum {
 	STEAL_EVERY_NS = 10000000, /* /proc/stat counts in 10 ms units: reading it more often tells nothing */
+	REFERENCE_ROUNDS = 250,    /* half of what the best loop is the best of: some seconds of a calibration */
 	STAT_BYTES = 65536,        /* enough for the lines of some 600 CPUs; beyond, no time counts as stolen */
 };
 
@@ -72,21 +73,32 @@ static uint64_t stolen_so_far(const struct quiet *quiet)
 static void read_stolen(struct quiet *quiet)
 {
 	quiet->stolen = stolen_so_far(quiet);
-	quiet->stolen_read_ns = quiet_clock_ns(CLOCK_MONOTONIC);
+	quiet->stolen_read_ns = quiet->stolen_since_ns = quiet_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* More than a hundredth of the time since this was last asked, which may be several short rounds ago: the last one pays
- * for all of them. */
+/* A tick may end what was stolen bit by bit over minutes, and is more than a hundredth of any second: a single one
+ * waits for a second one, until it is too old to matter. */
+bool quiet_steal(struct quiet *quiet, uint64_t stolen, uint64_t at_ns)
+{
+	/* The counter has been seen to fall after a live migration. */
+	uint64_t ticks = stolen > quiet->stolen ? stolen - quiet->stolen : 0;
+	double hundredth = (double)(at_ns - quiet->stolen_since_ns) / 100;
+	bool much = (double)ticks * 1e9 / (double)sysconf(_SC_CLK_TCK) > hundredth;
+
+	quiet->stolen_read_ns = at_ns;
+	if (ticks == 1 && much)
+		return false;
+	quiet->stolen = stolen;
+	quiet->stolen_since_ns = at_ns;
+	return much;
+}
+
+/* Of several short rounds since the last look the last one pays for all. */
 static bool time_was_stolen(struct quiet *quiet)
 {
-	uint64_t since = quiet_clock_ns(CLOCK_MONOTONIC) - quiet->stolen_read_ns, before = quiet->stolen;
+	uint64_t now = quiet_clock_ns(CLOCK_MONOTONIC);
 
-	if (since < STEAL_EVERY_NS)
-		return false;
-	read_stolen(quiet);
-	/* The counter has been seen to fall after a live migration. */
-	return quiet->stolen > before &&
-	       (double)(quiet->stolen - before) * 1e9 / (double)sysconf(_SC_CLK_TCK) > (double)since / 100;
+	return now - quiet->stolen_read_ns >= STEAL_EVERY_NS && quiet_steal(quiet, stolen_so_far(quiet), now);
 }
 
 /* --- rounds ------------------------------------------------------------------------------------------------------ */
@@ -100,6 +112,25 @@ static uint64_t reference_ticks(struct quiet *quiet)
 		x = x * 0x9e3779b97f4a7c15u + 1;
 	quiet->sink += x;
 	return pc_ticks() - before;
+}
+
+void quiet_reference(struct quiet *quiet, uint64_t ticks)
+{
+	if (ticks < quiet->reference_best)
+		quiet->reference_best = ticks;
+	if (ticks < quiet->reference_recent)
+		quiet->reference_recent = ticks;
+	if (++quiet->reference_rounds < REFERENCE_ROUNDS)
+		return;
+	quiet->reference_best = quiet->reference_recent;
+	quiet->reference_recent = UINT64_MAX;
+	quiet->reference_rounds = 0;
+}
+
+void quiet_epoch(struct quiet *quiet)
+{
+	quiet->reference_best = quiet->reference_recent = UINT64_MAX;
+	quiet->reference_rounds = 0;
 }
 
 static int pin_here(struct quiet *quiet)
@@ -124,14 +155,14 @@ int quiet_round_begin(struct quiet *quiet)
 	if (sched_getcpu() != quiet->cpu) {
 		r = pin_here(quiet);
 		read_stolen(quiet);
+		quiet_epoch(quiet); /* another CPU, another speed */
 	}
 	quiet->reference_before = reference_ticks(quiet);
-	if (quiet->reference_best == 0 || quiet->reference_before < quiet->reference_best)
-		quiet->reference_best = quiet->reference_before;
+	quiet_reference(quiet, quiet->reference_before);
 	return r;
 }
 
-/* A quarter slower than the fastest loop so far: frequency or a neighbour on this core moved by more than we compare.
+/* A quarter slower than the fastest loop of late: frequency or a neighbour on this core moved by more than we compare.
  */
 bool quiet_round_end(struct quiet *quiet)
 {
@@ -150,6 +181,7 @@ int quiet_start(struct quiet *quiet)
 	int r;
 
 	*quiet = (struct quiet){.stat_fd = -1};
+	quiet_epoch(quiet);
 	r = pin_here(quiet);
 	if (r < 0)
 		return r;

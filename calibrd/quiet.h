@@ -10,16 +10,23 @@
 #include <time.h>
 
 struct quiet {
-	int cpu;     /* that the thread is pinned to */
-	int stat_fd; /* /proc/stat, or -1 where it is hidden */
-	uint64_t stolen, stolen_read_ns;
-	uint64_t reference_best, reference_before; /* ticks of a loop that always does the same */
-	uint64_t sink;                             /* keeps the loop alive */
+	int cpu;                          /* that the thread is pinned to */
+	int stat_fd;                      /* /proc/stat, or -1 where it is hidden */
+	uint64_t stolen, stolen_since_ns; /* the counter and when: what was stolen is told against this */
+	uint64_t stolen_read_ns;          /* when it was last looked at */
+	uint64_t reference_best;          /* ticks of a loop that always does the same: least of the last rounds */
+	uint64_t reference_recent;        /* least of the newest of them, UINT64_MAX: none yet */
+	unsigned reference_rounds;        /* of reference_recent */
+	uint64_t reference_before;        /* of this round */
+	uint64_t sink;                    /* keeps the loop alive */
 };
 
 /* Pins the caller where it is. 0 or -errno; quiet_stop() only after 0. */
 int quiet_start(struct quiet *quiet);
 void quiet_stop(struct quiet *quiet);
+
+/* Forgets how fast the CPU was: the turbo of a while ago is no measure for what comes now. */
+void quiet_epoch(struct quiet *quiet);
 
 /* A round: true at its end if all of it is tainted. Whoever was moved from its CPU stays on the new one: -errno if it
  * may not. */
@@ -36,6 +43,13 @@ struct quiet_mark {
  * what was timed. A sample of 100 ms that lost 20 us to another process is as good as any. */
 struct quiet_mark quiet_mark(void);
 bool quiet_disturbed(const struct quiet_mark *before, double timed_ns);
+
+/* Takes the time of a reference loop into account: the best of at least the last 250 and at most the last 500. Pure. */
+void quiet_reference(struct quiet *quiet, uint64_t ticks);
+
+/* Takes a reading of the counter of stolen time into account; true if since the one it is told against more than one
+ * tick and more than a hundredth of the time was stolen. Pure. */
+bool quiet_steal(struct quiet *quiet, uint64_t stolen, uint64_t at_ns);
 
 /* Clock ticks (of sysconf(_SC_CLK_TCK) a second) stolen from a CPU so far, as the text of /proc/stat tells; 0 where it
  * does not. Pure. */

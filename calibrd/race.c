@@ -49,7 +49,8 @@ static bool loses_to(const struct dataset *data, uint64_t bytes, unsigned kernel
 	return rival < kernel || !beaten(data, bytes, rival, kernel); /* a tie: the simpler one stays */
 }
 
-/* Lowers behind[k] to the kernel's distance from the best under one condition, in nats. */
+/* Lowers behind[k] to the kernel's distance from the best under one condition, in nats. One or two rounds are no
+ * hearing: whoever has no more there is not judged by it. */
 static void find_distances(const struct dataset *data, const struct cost_key *key, uint32_t mask, double *behind)
 {
 	static _Thread_local struct cost_points pairs;
@@ -60,6 +61,8 @@ static void find_distances(const struct dataset *data, const struct cost_key *ke
 		if ((mask >> k & 1) == 0)
 			continue;
 		costs_paired(data, key, k, 0, &pairs);
+		if (pairs.count < HEARING)
+			continue;
 		l[k] = costs_centre(&pairs, NULL);
 		best = fmin(best, l[k]);
 	}
@@ -150,12 +153,31 @@ static uint32_t family(uint32_t mask, enum pc_family wanted)
 	return members;
 }
 
-/* Judged at 1 MiB: beyond every L2, inside every last-level cache that deserves the name. Two non-temporal ones, for
- * what the faster displaces is not known yet: on a Skylake AVX-512 clears as fast as AVX, and the victim takes 60 %
- * longer to read after it (Beulich 2021). */
+/* The largest size up to `most` at which libc and another kernel of the mask have undisturbed rounds, flushed. */
+static uint64_t largest_compared(const struct dataset *data, uint32_t mask, uint64_t most)
+{
+	static _Thread_local struct cost_points pairs;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < data->count; i++) {
+		const struct series_key *key = &data->series[i].key;
+
+		if (key->phase != PHASE_CLEAR || key->prior != PC_FLUSHED || key->kernel == 0 || key->bytes > most ||
+		    key->bytes <= bytes || (mask >> key->kernel & 1) == 0)
+			continue;
+		costs_paired(data, &(struct cost_key){COST_CLEAR, PC_FLUSHED, key->bytes, 1}, key->kernel, 0, &pairs);
+		if (pairs.count > 0)
+			bytes = key->bytes;
+	}
+	return bytes;
+}
+
+/* Judged at 1 MiB: beyond every L2, inside every last-level cache that deserves the name; where memory or disturbances
+ * left no such size, at the largest one below. Two non-temporal ones, for what the faster displaces is not known yet:
+ * on a Skylake AVX-512 clears as fast as AVX, and the victim takes 60 % longer to read after it (Beulich 2021). */
 uint32_t race_champions(const struct dataset *data, uint32_t mask)
 {
-	struct cost_key key = {COST_CLEAR, PC_FLUSHED, 1 << 20, 1};
+	struct cost_key key = {COST_CLEAR, PC_FLUSHED, largest_compared(data, mask, 1 << 20), 1};
 	uint32_t champions = 1;
 
 	for (enum pc_family f = PC_REP; f <= PC_LINE; f++)

@@ -24,7 +24,7 @@
 static const double deadline_share = 1.5, deadline_seconds = 30;
 
 /* As calibrd.yaml has it: with less nothing beyond the caches' smallest could be measured. */
-static const uint64_t least_memory = 1 << 20;
+static const uint64_t least_memory = 16 << 20;
 
 struct service {
 	struct config config;
@@ -38,6 +38,8 @@ struct service {
 	bool running;
 	char where[PUBLISH_PATH];       /* the policy that this process has published or found, "": none yet */
 	bool force;                     /* asked for on the command line, and not done yet */
+	bool again;                     /* the configuration changed while measuring: look again after it */
+	double seconds;                 /* budget of the calibration that runs */
 	struct calibration calibration; /* the one that runs */
 	struct progress progress;
 	int status; /* what main should return */
@@ -124,6 +126,7 @@ static int remember(struct service *service, struct verdict *verdict, char *faul
 {
 	struct run *run = &service->run;
 	struct calibration *calibration = &service->calibration;
+	int r;
 
 	verdict_reach(&(struct verdict_facts){.data = &run->data,
 	                                      .kernels = run->passed,
@@ -138,8 +141,11 @@ static int remember(struct service *service, struct verdict *verdict, char *faul
 	calibration->reasons = verdict->reasons;
 	calibration->faulted = faulted;
 	log_info("quality: %s (%s)", verdict->quality, verdict->reasons);
-	return store_finish(service->store, calibration, &run->data, why);
+	r = settle_probe(&service->config, &run->data, &run->probes, calibration, why);
+	return r < 0 ? r : store_finish(service->store, calibration, &run->data, why);
 }
+
+static int publish_or_measure(struct service *service);
 
 static int conclude(struct service *service)
 {
@@ -148,9 +154,9 @@ static int conclude(struct service *service)
 	struct pc_why why;
 	int r = 0;
 
-	if (service->run.data.count == 0)
+	if (!settle_has_rounds(&service->run.data))
 		r = pc_why(&why, -ENODATA,
-		           "no sample was taken in time: this host is too slow or too busy for effort %s",
+		           "no sample was taken undisturbed in time: this host is too slow or too busy for effort %s",
 		           service->calibration.effort);
 	if (r == 0)
 		r = remember(service, &verdict, faulted, sizeof(faulted), &why);
@@ -162,7 +168,6 @@ static int conclude(struct service *service)
 		                                .topology = service->topology,
 		                                .calibration = &service->calibration,
 		                                .data = &service->run.data,
-		                                .probes = &service->run.probes,
 		                                .old = service->old,
 		                                .source = "calibration",
 		                                .where = service->where},
@@ -171,13 +176,14 @@ static int conclude(struct service *service)
 		r = refresh_old(service, &why);
 	service->calibration.reasons = service->calibration.faulted = NULL;
 	stop_measuring(service);
+	if (r >= 0 && service->again)
+		return publish_or_measure(service);
 	return r < 0 ? fail(service, &why) : rest(service);
 }
 
 static int on_records(sd_event_source *source, int fd, uint32_t events, void *context)
 {
 	struct service *service = context;
-	double seconds = effort_limits[service->config.effort].seconds;
 	struct pc_why why;
 	int r = run_read(&service->run, &why);
 
@@ -190,7 +196,7 @@ static int on_records(sd_event_source *source, int fd, uint32_t events, void *co
 		return conclude(service);
 	if (service->run.epochs > 0)
 		progress_say(&service->progress, service->run.epoch, service->run.epochs, service->run.share,
-		             (1 - service->run.share) * seconds);
+		             (1 - service->run.share) * service->seconds);
 	return 0;
 }
 
@@ -210,10 +216,17 @@ static int make_order(const struct service *service, struct order *order, struct
 {
 	uint64_t most = service->config.memory_most_bytes, available = memory_available(NULL) / 4;
 
+	if (available == 0)
+		return pc_why(why, -ENOMEM, "cannot tell how much memory is available: is /proc mounted?");
+	if (available < least_memory)
+		return pc_why(why, -ENOMEM,
+		              "only %llu MiB of memory for measuring (a quarter of what is available), %llu are needed",
+		              (unsigned long long)available >> 20, (unsigned long long)least_memory >> 20);
+
 	*order = (struct order){
 		.magic = ORDER_MAGIC,
 		.effort = (uint32_t)service->config.effort,
-		.memory_bytes = most > 0 && most < available ? most : available,
+		.memory_bytes = (most > 0 && most < available ? most : available) - METER_OVERHEAD,
 		.l1_bytes = topology_cache_bytes(service->topology, 1),
 		.l2_bytes = topology_cache_bytes(service->topology, 2),
 		.llc_bytes = topology_cache_bytes(service->topology, 0),
@@ -222,15 +235,12 @@ static int make_order(const struct service *service, struct order *order, struct
 		.keep = service->old != NULL ? settle_named(service->old) : 0,
 		.nice = service->options->once ? 0 : 5,
 	};
-	if (order->memory_bytes < least_memory)
-		return pc_why(why, -ENOMEM, "only %llu MiB of memory for measuring, %llu are needed",
-		              (unsigned long long)order->memory_bytes >> 20, (unsigned long long)least_memory >> 20);
 	return 0;
 }
 
 static int watch(struct service *service)
 {
-	double seconds = effort_limits[service->config.effort].seconds * deadline_share + deadline_seconds;
+	double seconds = service->seconds * deadline_share + deadline_seconds;
 	int r = sd_event_add_io(service->event, &service->records, service->run.records, EPOLLIN, on_records, service);
 
 	if (r >= 0)
@@ -254,9 +264,9 @@ static int measure(struct service *service)
 	r = store_begin(service->store, service->topology, calibration, &why);
 	if (r < 0)
 		return fail(service, &why);
-	service->force = false;
-	log_info("measuring for about %.0f s (effort %s)", effort_limits[service->config.effort].seconds,
-	         calibration->effort);
+	service->force = service->again = false;
+	service->seconds = effort_limits[service->config.effort].seconds;
+	log_info("measuring for about %.0f s (effort %s)", service->seconds, calibration->effort);
 	service->running = true;
 	r = run_start(&service->run, &order, &why);
 	if (r == 0 && (r = watch(service)) < 0)
@@ -267,7 +277,7 @@ static int measure(struct service *service)
 /* --- start ------------------------------------------------------------------------------------------------------- */
 
 /* A remembered calibration needs no repetition if nothing it rests on has changed. NULL, or why it does. */
-static const char *outdated(const struct service *service, const struct calibration *known)
+static const char *outdated(const struct service *service, const struct calibration *known, const struct dataset *data)
 {
 	if (service->force)
 		return "asked to measure again";
@@ -277,28 +287,30 @@ static const char *outdated(const struct service *service, const struct calibrat
 		return "the known calibration is noisy";
 	if (known->soft == NULL || strcmp(known->soft, service->topology->soft) != 0)
 		return "the system's software or kernels changed since the known calibration";
+	if (!settle_has_rounds(data))
+		return "the samples of the known calibration are no longer kept";
+	if (settle_unmeasured(data, known, &service->config) != 0)
+		return "kernels that may be chosen here were not measured then";
 	return NULL;
 }
 
-static int publish_known(struct service *service, const struct calibration *known, struct pc_why *why)
+static int publish_known(struct service *service, const struct calibration *known, const struct dataset *data,
+                         struct pc_why *why)
 {
-	struct dataset data = {0};
+	bool keep = !worth_publishing(service, known);
 	int r;
 
-	if (!worth_publishing(service, known))
-		return 0;
-	r = store_series(service->store, known->id, &data, why);
-	if (r == 0)
-		r = settle(&(struct settlement){.config = &service->config,
-		                                .store = service->store,
-		                                .topology = service->topology,
-		                                .calibration = known,
-		                                .data = &data,
-		                                .old = service->old,
-		                                .source = "restart",
-		                                .where = service->where},
-		           why);
-	dataset_clear(&data);
+	if (!settle_has_rounds(data) && service->old == NULL)
+		return 0; /* nothing left of it but its name */
+	r = settle(&(struct settlement){.config = &service->config,
+	                                .store = service->store,
+	                                .topology = service->topology,
+	                                .calibration = known,
+	                                .data = keep ? NULL : data,
+	                                .old = service->old,
+	                                .source = "restart",
+	                                .where = service->where},
+	           why);
 	return r < 0 ? r : refresh_old(service, why);
 }
 
@@ -306,19 +318,27 @@ static int publish_known(struct service *service, const struct calibration *know
 static int publish_or_measure(struct service *service)
 {
 	struct calibration known = {0};
+	struct dataset data = {0};
 	struct pc_why why;
 	const char *reason = "this topology has not been measured yet";
 	int r = store_latest(service->store, service->topology->id, &known, &why), e = 0;
 
-	if (r == 0) {
-		reason = outdated(service, &known);
-		e = publish_known(service, &known, &why);
+	if (r == 0)
+		e = store_series(service->store, known.id, &data, &why);
+	if (r == 0 && e == 0) {
+		reason = outdated(service, &known, &data);
+		e = publish_known(service, &known, &data, &why);
 	}
+	dataset_clear(&data);
 	store_calibration_free(&known);
 	if (r < 0 || e < 0)
 		return fail(service, &why);
 	if (reason == NULL)
 		return rest(service);
+	if (service->config.calibrate == CALIBRATE_IMPORT && service->options->once) {
+		pc_why_say(&why, "%s, and calibrd.yaml forbids measuring (calibrate: import)", reason);
+		return fail(service, &why);
+	}
 	if (service->config.calibrate != CALIBRATE_AUTO && !service->options->once) {
 		log_notice("%s, and calibrd.yaml asks not to measure", reason);
 		sd_notifyf(0, "STATUS=Idle: %s, and calibrd.yaml asks not to measure", reason);
@@ -367,6 +387,8 @@ int service_override(struct config *config, const struct service_options *option
 
 	if (r == 0)
 		r = override(config->policy, options->policy, "--policy", why);
+	if (r == 0 && strcmp(config->database, config->policy) == 0)
+		r = pc_why(why, -EINVAL, "database and policy are the same file: %s", config->policy);
 	if (options->effort != NULL)
 		config->effort = effort_find(options->effort);
 	return r;
@@ -393,6 +415,17 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	return leave(service, status);
 }
 
+static void take_config(struct service *service, struct config *config)
+{
+	if (strcmp(config->database, service->config.database) != 0) {
+		log_warning("database: %s is used until the next start", service->config.database);
+		strcpy(config->database, service->config.database);
+	}
+	config_free(&service->config);
+	service->config = *config;
+	log_notice("configuration read again");
+}
+
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
 	struct service *service = context;
@@ -407,14 +440,14 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 	           (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
 	r = config_load(&config, service->options->config_file, &why);
-	if (r == 0 && (r = service_override(&config, service->options, &why)) == 0) {
-		config_free(&service->config);
-		service->config = config;
-		log_notice("configuration read again");
-	} else {
+	if (r == 0 && (r = service_override(&config, service->options, &why)) < 0)
+		config_free(&config);
+	if (r == 0)
+		take_config(service, &config);
+	else
 		log_error("%s; the configuration of before stays", why.text);
-	}
 	sd_notify(0, "READY=1");
+	service->again = r == 0 && service->running;
 	if (r == 0 && !service->running && service->topology != NULL)
 		return publish_or_measure(service);
 	return 0;

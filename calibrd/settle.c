@@ -53,19 +53,59 @@ uint32_t settle_named(const struct pc_document *document)
 	return kernels;
 }
 
-/* --- the probe --------------------------------------------------------------------------------------------------- */
-
-static void find_probe(const struct settlement *what, const struct decision *decision, struct probe_fit *fit)
+uint32_t settle_unmeasured(const struct dataset *data, const struct calibration *calibration,
+                           const struct config *config)
 {
-	*fit = (struct probe_fit){0};
-	if (what->probes != NULL) {
-		probe_fit(what->probes, what->data, decision, what->calibration->knee_bytes, fit);
-		log_info("probe: %s%s", fit->from > 0 ? "" : "none: ", fit->reason);
-	} else if (what->old != NULL) {
-		fit->from = what->old->probe.from;
-		fit->lines = what->old->probe.lines;
-		fit->slow_ns = what->old->probe.slow_ns;
-	}
+	uint32_t missing = 0;
+
+	for (unsigned k = 1; k < pc_kernel_count; k++)
+		if (pc_kernel_runs(&pc_kernels[k]) && !names(calibration->faulted, pc_kernels[k].name))
+			missing |= 1u << k;
+	return missing & ~settle_kernels(data, calibration, config) & ~config->exclude;
+}
+
+bool settle_has_rounds(const struct dataset *data)
+{
+	for (size_t i = 0; i < data->count; i++)
+		if (data->series[i].count > 0)
+			return true;
+	return false;
+}
+
+/* --- deciding ---------------------------------------------------------------------------------------------------- */
+
+static int decide_by(const struct config *config, const struct dataset *data, const struct calibration *calibration,
+                     const struct pc_document *old, struct decision *decision, struct pc_why *why)
+{
+	struct decide_input input = {
+		.data = data,
+		.kernels = settle_kernels(data, calibration, config),
+		.scrub_weight = config->scrub_weight,
+		.old = old,
+		.pins = config->pins,
+		.pin_count = config->pin_count,
+	};
+	int r = decide(&input, decision);
+
+	return r == 0 ? 0 : pc_why(why, r, r == -E2BIG ? "more pins than a policy can hold" : "no memory to decide");
+}
+
+int settle_probe(const struct config *config, const struct dataset *data, const struct probe_set *probes,
+                 struct calibration *calibration, struct pc_why *why)
+{
+	struct decision decision = {0};
+	struct probe_fit fit;
+	int r = decide_by(config, data, calibration, NULL, &decision, why);
+
+	if (r < 0)
+		return r;
+	probe_fit(probes, data, &decision, calibration->knee_bytes, &fit);
+	decision_free(&decision);
+	log_info("probe: %s%s", fit.from > 0 ? "" : "none: ", fit.reason);
+	calibration->probe_from = fit.from;
+	calibration->probe_lines = fit.from > 0 ? fit.lines : 0;
+	calibration->probe_slow_ns = fit.from > 0 ? fit.slow_ns : 0;
+	return 0;
 }
 
 /* --- publishing -------------------------------------------------------------------------------------------------- */
@@ -147,34 +187,39 @@ static int publish_and_record(const struct settlement *what, const struct pc_doc
 	return e < 0 ? e : r;
 }
 
-int settle(const struct settlement *what, struct pc_why *why)
+static int settle_anew(const struct settlement *what, struct pc_why *why)
 {
-	struct decide_input input = {
-		.data = what->data,
-		.kernels = settle_kernels(what->data, what->calibration, what->config),
-		.scrub_weight = what->config->scrub_weight,
-		.old = what->old,
-		.pins = what->config->pins,
-		.pin_count = what->config->pin_count,
-	};
+	const struct calibration *calibration = what->calibration;
+	struct probe_fit probe = {.from = calibration->probe_from,
+	                          .lines = calibration->probe_lines,
+	                          .slow_ns = calibration->probe_slow_ns};
 	struct decision decision = {0};
-	struct probe_fit probe;
 	struct pc_document document;
-	int r = decide(&input, &decision);
+	int r = decide_by(what->config, what->data, calibration, what->old, &decision, why);
 
 	if (r < 0)
-		return pc_why(why, r, r == -E2BIG ? "more pins than a policy can hold" : "no memory to decide");
-	find_probe(what, &decision, &probe);
+		return r;
 	assemble(&(struct assembly){.topology = what->topology,
 	                            .decision = &decision,
 	                            .probe = &probe,
-	                            .quality = what->calibration->quality,
-	                            .knee_bytes = what->calibration->knee_bytes,
-	                            .written = (time_t)what->calibration->finished},
+	                            .quality = calibration->quality,
+	                            .knee_bytes = calibration->knee_bytes,
+	                            .written = (time_t)calibration->finished},
 	         &document);
-	r = publish_and_record(what, &document, why);
+	r = document.table_count > 0 ? publish_and_record(what, &document, why)
+	                             : pc_why(why, -ENODATA, "too little was measured undisturbed to decide anything");
 	decision_free(&decision);
 	return r;
+}
+
+int settle(const struct settlement *what, struct pc_why *why)
+{
+	if (what->data != NULL && settle_has_rounds(what->data))
+		return settle_anew(what, why);
+	if (what->old != NULL)
+		return publish_and_record(what, what->old, why);
+	return pc_why(why, -ENODATA, "the samples of calibration %lld are no longer kept",
+	              (long long)what->calibration->id);
 }
 
 int settle_check(const struct config *config, struct pc_why *why)

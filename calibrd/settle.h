@@ -22,16 +22,28 @@ struct settlement {
 	const struct config *config;
 	struct store *store;
 	const struct topology *topology;
-	const struct calibration *calibration; /* done: knee, quality and faulted are read */
-	const struct dataset *data;
-	const struct probe_set *probes; /* NULL: keep the probe of `old` */
-	const struct pc_document *old;  /* last published for this topology, or NULL */
-	const char *source;             /* "calibration", "restart" */
-	char *where;                    /* PUBLISH_PATH bytes: set to the policy's place once it is published */
+	const struct calibration *calibration; /* done: knee, probe, quality and faulted are read */
+	const struct dataset *data;            /* NULL: publish `old` again as it is */
+	const struct pc_document *old;         /* last published for this topology, or NULL */
+	const char *source;                    /* "calibration", "restart" */
+	char *where;                           /* PUBLISH_PATH bytes: set to the policy's place once it is published */
 };
 
-/* 0 published, 1 the same policy was there already, -errno with why. Says in the log what it did. */
+/* 0 published, 1 the same policy was there already, -errno with why. Says in the log what it did. Where the
+ * calibration's rounds are no longer kept, `old` is published again as it is; -ENODATA if there is none either. */
 int settle(const struct settlement *what, struct pc_why *why);
+
+/* Sets the calibration's probe from what was seen of it. 0, or -errno with why. */
+int settle_probe(const struct config *config, const struct dataset *data, const struct probe_set *probes,
+                 struct calibration *calibration, struct pc_why *why);
+
+/* Bits of pc_kernels that run here, are not excluded and did not fault then, and of which the calibration has nothing.
+ */
+uint32_t settle_unmeasured(const struct dataset *data, const struct calibration *calibration,
+                           const struct config *config);
+
+/* True if at least one sample was taken undisturbed and is still there. */
+bool settle_has_rounds(const struct dataset *data);
 
 /* -errno with why where nothing could be published: better known before a calibration than after it. */
 int settle_check(const struct config *config, struct pc_why *why);

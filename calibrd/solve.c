@@ -7,17 +7,23 @@
 static const double not_libc = 0.03; /* what any other kernel must earn per octave for not being the default */
 static const double least_switch = 0.06;
 static const double proof_margin = 0.03, proof_level = 0.05;
+static const double sure_loss = 0.1; /* no cell may lose more than this, surely, to a tie with its neighbours */
 
 double solve_switch_cost(const struct grid *grid)
 {
 	return fmax(least_switch, grid->sigma / 2);
 }
 
+static bool may_stand(const struct cell *cell)
+{
+	return cell->measured && !cell->forbidden && !cell->unproven;
+}
+
 static double cell_cost(const struct grid *grid, size_t size, unsigned kernel)
 {
 	const struct cell *cell = grid_cell(grid, size, kernel);
 
-	if (!cell->measured || cell->forbidden)
+	if (!may_stand(cell))
 		return INFINITY;
 	return grid->width[size] * (cell->l + (kernel == 0 ? 0 : not_libc));
 }
@@ -97,21 +103,22 @@ bool solve_is_proven(const struct grid *grid, unsigned kernel, size_t first, siz
 
 /* --- ties -------------------------------------------------------------------------------------------------------- */
 
-/* What `kernel` costs more than the chosen ones over first..last, in nats per octave; infinite where it may not stand.
- */
+/* What `kernel` costs more than the chosen ones over first..last, in nats per octave; infinite where it may not take
+ * their place: not allowed, a sure loss in one cell, or more in all than two switches cost. (One switch would be no
+ * bound at all: what costs less than that the dynamic programme has joined already.) */
 static double excess(const struct grid *grid, const unsigned *choice, unsigned kernel, size_t first, size_t last)
 {
 	double sum = 0, width = 0;
 
 	for (size_t i = first; i <= last; i++) {
-		const struct cell *cell = grid_cell(grid, i, kernel);
+		const struct cell *cell = grid_cell(grid, i, kernel), *chosen = grid_cell(grid, i, choice[i]);
 
-		if (!cell->measured || cell->forbidden)
+		if (!may_stand(cell) || cell->interval.low > chosen->interval.high + sure_loss)
 			return INFINITY;
-		sum += grid->width[i] * (cell->l - grid_cell(grid, i, choice[i])->l);
+		sum += grid->width[i] * (cell->l - chosen->l);
 		width += grid->width[i];
 	}
-	return sum / width;
+	return sum < 2 * solve_switch_cost(grid) ? sum / width : INFINITY;
 }
 
 /* One kernel for two neighbouring segments if the other one is no better by more than a win that counts, or the noise.
@@ -151,20 +158,30 @@ static void join_ties(const struct grid *grid, unsigned *choice)
 	}
 }
 
+/* The cell of a segment that speaks worst for its kernel: without it the rest may be proven yet. */
+static struct cell *worst_cell(const struct grid *grid, unsigned kernel, size_t first, size_t last)
+{
+	struct cell *worst = grid_cell(grid, first, kernel);
+
+	for (size_t i = first + 1; i <= last; i++)
+		if (grid_cell(grid, i, kernel)->l > worst->l)
+			worst = grid_cell(grid, i, kernel);
+	return worst;
+}
+
 void solve_proven(struct grid *grid, unsigned *choice)
 {
 	double switch_cost = solve_switch_cost(grid);
 	bool again = true;
 
-	while (again) { /* ends: every turn forbids at least one more cell, libc's are never forbidden */
+	while (again) { /* ends: every turn but the last marks another cell, and never one of libc's */
 		again = false;
 		solve_grid(grid, switch_cost, choice);
 		for (size_t first = 0, end; first < grid->sizes; first = end + 1) {
 			end = solve_segment_end(grid, choice, first);
 			if (choice[first] == 0 || solve_is_proven(grid, choice[first], first, end))
 				continue;
-			for (size_t i = first; i <= end; i++)
-				grid_cell(grid, i, choice[first])->forbidden = true;
+			worst_cell(grid, choice[first], first, end)->unproven = true;
 			again = true;
 		}
 	}

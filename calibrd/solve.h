@@ -16,9 +16,9 @@ double solve_switch_cost(const struct grid *grid);
  * choice[sizes]. Ties go to the earlier kernel. */
 void solve_grid(const struct grid *grid, double switch_cost, unsigned *choice);
 
-/* solve_grid, again and again, each time with the segments forbidden (in the grid's cells) whose gain fails the pooled
- * sign test: 95 % sure that the median pair is beyond 3 %, and most epochs agree. Neighbouring segments whose kernels
- * tie become one, with the simpler kernel. */
+/* solve_grid, again and again, each time without the worst cell (marked unproven in the grid) of every segment whose
+ * gain fails the pooled sign test: 95 % sure that the median pair is beyond 3 %, and most epochs agree. Neighbouring
+ * segments whose kernels tie become one, with the simpler kernel. */
 void solve_proven(struct grid *grid, unsigned *choice);
 
 /* True if the cells first..last of a kernel pass that test. */

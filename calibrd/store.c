@@ -65,10 +65,28 @@ static int open_reader(struct store *store, const char *path, struct pc_why *why
 	return open_database(store, path, false, why);
 }
 
+/* A file without header may be a database of ours that is damaged, or anything that somebody named by mistake. Ours has
+ * had its lock beside it since it was made. */
+static int check_ours(const char *path, struct pc_why *why)
+{
+	unsigned schema;
+	if (store_file_has_lock(path))
+		return 0;
+	int r = store_file_identify(path, newest_schema(), &schema, why);
+	if (r != 2)
+		return r < 0 ? r : 0;
+	return pc_why(why, -EMEDIUMTYPE,
+	              "%s: no database, and not known to be a damaged one of ours (there is no %s.lock): "
+	              "left as it is",
+	              path, path);
+}
+
 static int open_writer(struct store *store, const char *path, char renamed[512], struct pc_why *why)
 {
 	unsigned schema;
 	int r = store_file_writable(path, why);
+	if (r >= 0)
+		r = check_ours(path, why);
 	if (r >= 0)
 		r = store->lock = store_file_lock(path, why);
 	if (r >= 0)

@@ -41,7 +41,10 @@ struct calibration {
 	char *soft;                /* soft facts at that time: struct topology's text */
 	int64_t started, finished; /* seconds since 1970 UTC */
 	uint64_t knee_bytes;
-	char *faulted; /* names of kernels that failed their trial, separated by spaces */
+	char *faulted;       /* names of kernels that failed their trial, separated by spaces */
+	uint64_t probe_from; /* what policy.yaml's probe says; 0: no probe */
+	unsigned probe_lines;
+	double probe_slow_ns;
 };
 
 /* Records topology and kernel revisions if new, and a running calibration. Calibrations left running by a killed
@@ -49,12 +52,14 @@ struct calibration {
 int store_begin(struct store *store, const struct topology *topology, struct calibration *calibration,
                 struct pc_why *why);
 
-/* In one transaction: all series of it, and its end. Blobs of rounds are kept for the last three done calibrations. */
+/* In one transaction: all series of it, and its end. Blobs of rounds are kept for each topology's last three done
+ * calibrations that are not noisy, and last three that are. */
 int store_finish(struct store *store, const struct calibration *calibration, const struct dataset *data,
                  struct pc_why *why);
 int store_fail(struct store *store, int64_t id, const char *reasons, struct pc_why *why);
 
-/* The newest done calibration of a topology (NULL: of any). 0 found, 1 there is none, -errno. */
+/* The newest done calibration of a topology (NULL: of any) that is not noisy, else the newest noisy one. 0 found, 1
+ * there is none, -errno. */
 int store_latest(struct store *store, const char *topology, struct calibration *out, struct pc_why *why);
 /* That calibration, whatever its state. 0, 1 there is none, -errno. */
 int store_calibration(struct store *store, int64_t id, struct calibration *out, struct pc_why *why);

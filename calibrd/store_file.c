@@ -83,6 +83,13 @@ static int sign(int fd)
 	return ftruncate(fd, len);
 }
 
+bool store_file_has_lock(const char *path)
+{
+	char name[STORE_PATH + sizeof(".lock")];
+	snprintf(name, sizeof(name), "%s.lock", path);
+	return access(name, F_OK) == 0;
+}
+
 int store_file_lock(const char *path, struct pc_why *why)
 {
 	char name[STORE_PATH + sizeof(".lock")];

@@ -6,6 +6,7 @@
 #define CALIBRD_STORE_FILE_H
 
 #include "libpolicy/why.h"
+#include <stdbool.h>
 
 /* With ".damaged-N-journal" behind it still within SQLite's own limit of 512. */
 enum { STORE_PATH = 481 };
@@ -18,6 +19,9 @@ int store_file_locate(char out[STORE_PATH], const char *path, int make, struct p
  * closing any descriptor of that would drop SQLite's own locks, and since a damaged database is renamed under it.
  * The descriptor, to be closed, or -EBUSY with the holder's process id in why. */
 int store_file_lock(const char *path, struct pc_why *why);
+
+/* True if a writer has been here: the lock's file is made with the database and never removed. */
+bool store_file_has_lock(const char *path);
 
 /* -EROFS or -EACCES where the folder or an existing file can't be written. */
 int store_file_writable(const char *path, struct pc_why *why);

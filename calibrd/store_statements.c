@@ -30,6 +30,9 @@ static const struct sql_field calibration_fields[] = {
 	FIELD(struct calibration_row, c.finished, "finished", SQL_SIGNED),
 	FIELD(struct calibration_row, c.knee_bytes, "knee_bytes", SQL_UNSIGNED),
 	FIELD(struct calibration_row, c.faulted, "faulted", SQL_STRING),
+	FIELD(struct calibration_row, c.probe_from, "probe_from", SQL_UNSIGNED),
+	FIELD(struct calibration_row, c.probe_lines, "probe_lines", SQL_UNSIGNED),
+	FIELD(struct calibration_row, c.probe_slow_ns, "probe_slow_ns", SQL_DOUBLE),
 	FIELD(struct calibration_row, wanted, "wanted", SQL_STRING),
 	FIELD(struct calibration_row, version, "version", SQL_STRING),
 	FIELD(struct calibration_row, state, "state", SQL_CHARS),
@@ -71,8 +74,8 @@ static const struct sql_field published_fields[] = {
 };
 
 #define CALIBRATION_COLUMNS                                                                                            \
-	"SELECT id, topology, state, effort, quality, reasons, soft, started, finished, knee_bytes, faulted FROM "     \
-	"calibration "
+	"SELECT id, topology, state, effort, quality, reasons, soft, started, finished, knee_bytes, faulted, "         \
+	"probe_from, probe_lines, probe_slow_ns FROM calibration "
 #define PUBLISHED_COLUMNS "SELECT generation, calibration, at, source, topology, yaml, hash FROM published "
 
 /* clang-format off */
@@ -91,7 +94,8 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		calibration_fields},
 	[END_CALIBRATION] = {
 		"UPDATE calibration SET state = :state, quality = nullif(:quality, ''), reasons = :reasons, "
-		"finished = :finished, knee_bytes = :knee_bytes, faulted = :faulted "
+		"finished = :finished, knee_bytes = :knee_bytes, faulted = :faulted, "
+		"probe_from = :probe_from, probe_lines = :probe_lines, probe_slow_ns = :probe_slow_ns "
 		"WHERE id = :id AND state = 'running' RETURNING id",
 		calibration_fields},
 	[FAIL_INTERRUPTED] = {
@@ -99,7 +103,7 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		calibration_fields},
 	[LOAD_LATEST] = {
 		CALIBRATION_COLUMNS "WHERE state = 'done' AND (:wanted IS NULL OR topology = :wanted) "
-		"ORDER BY id DESC LIMIT 1",
+		"ORDER BY quality = 'noisy', id DESC LIMIT 1",
 		calibration_fields},
 	[LOAD_CALIBRATION] = {CALIBRATION_COLUMNS "WHERE id = :id", calibration_fields},
 	[LIST_CALIBRATIONS] = {CALIBRATION_COLUMNS "ORDER BY id DESC LIMIT :most", calibration_fields},
@@ -115,7 +119,9 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		series_fields},
 	[FORGET_ROUNDS] = {
 		"DELETE FROM rounds WHERE calibration NOT IN "
-		"(SELECT id FROM calibration WHERE state = 'done' ORDER BY id DESC LIMIT 3)",
+		"(SELECT id FROM (SELECT id, row_number() OVER "
+		"(PARTITION BY topology, quality = 'noisy' ORDER BY id DESC) AS age FROM calibration WHERE state = 'done') "
+		"WHERE age <= 3)",
 		series_fields},
 	[LOAD_SERIES] = {
 		"SELECT phase, prior, threads, page, bytes, chunk, kernel.name AS kernel, "

@@ -24,6 +24,8 @@ struct verdict {
 	char reasons[256];
 };
 
+/* Good: few samples dropped, epochs agree, and no more than a twentieth of the octaves lost: without a single round of
+ * libc and a rival, or next to none and most samples dropped. Reasons name the lost sizes in any case. */
 void verdict_reach(const struct verdict_facts *facts, struct verdict *out);
 
 #endif

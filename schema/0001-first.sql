@@ -31,6 +31,10 @@ CREATE TABLE calibration (
 	finished   INTEGER CHECK (finished > 0),
 	knee_bytes INTEGER NOT NULL DEFAULT 0 CHECK (knee_bytes >= 0),
 	faulted    TEXT,
+	-- What policy.yaml's probe says; 0: no probe.
+	probe_from    INTEGER NOT NULL DEFAULT 0 CHECK (probe_from >= 0),
+	probe_lines   INTEGER NOT NULL DEFAULT 0 CHECK (probe_lines >= 0),
+	probe_slow_ns REAL NOT NULL DEFAULT 0 CHECK (probe_slow_ns >= 0),
 	CHECK ((state = 'running') = (finished IS NULL)),
 	CHECK (state <> 'done' OR quality IS NOT NULL)
 ) STRICT;
@@ -57,8 +61,9 @@ CREATE TABLE series (
 	CHECK ((n > 0) = (median IS NOT NULL AND mad IS NOT NULL AND least IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 
--- The samples themselves, kept for the last three done calibrations; calibrd/store_series.h has their format. A table of
--- its own, so that dropping them gives whole pages back.
+-- The samples themselves, kept for each topology's last three calibrations that are not noisy and last three that are:
+-- a host that changes its shape now and then finds what it knew. calibrd/store_series.h has their format. A table of its
+-- own, so that dropping them gives whole pages back.
 CREATE TABLE rounds (
 	calibration INTEGER NOT NULL REFERENCES calibration (id),
 	number      INTEGER NOT NULL,

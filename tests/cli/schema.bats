@@ -144,7 +144,7 @@ bats_require_minimum_version 1.5.0
 	accepted 'effort: quick'
 	accepted 'scrub_weight: 10'
 	accepted 'memory: {most_bytes: 0}'
-	accepted 'memory: {most_bytes: 1048576}'
+	accepted 'memory: {most_bytes: 16777216}'
 	accepted 'memory: {most_bytes: 1.5 GiB}'
 	accepted 'memory: {}'
 	accepted 'policy: "/a b/c"'

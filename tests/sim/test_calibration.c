@@ -120,12 +120,12 @@ static void test_what_is_plain_is_found(void)
 				expect_side(decision, PAGECLEAR_HOT, PC_CACHED, bytes, false);
 				expect_side(decision, PAGECLEAR_COLD, PC_FLUSHED, bytes, true);
 				expect_side(decision, PAGECLEAR_COLD, PC_UNKNOWN, bytes, false); /* the guard */
-				if (bytes >= 16 * KIB)
-					expect_side(decision, PAGECLEAR_SCRUB, PC_UNKNOWN, bytes, true);
+				expect_side(decision, PAGECLEAR_SCRUB, PC_UNKNOWN, bytes, true);
 			}
 			expect_side(decision, PAGECLEAR_COLD, PC_CACHED, 32 * MIB, true);
 			expect_side(decision, PAGECLEAR_COLD, PC_UNKNOWN, 32 * MIB, true);
 			expect_side(decision, PAGECLEAR_COLD, PC_FLUSHED, 32 * MIB, true);
+			expect_side(decision, PAGECLEAR_SCRUB, PC_UNKNOWN, (uint64_t)16 << 30, true);
 			expect_side(decision, PAGECLEAR_COLD, PC_FLUSHED, 512, false); /* in a row libc wins by far */
 			calibration_free(&calibration);
 		}

@@ -172,8 +172,8 @@ static uint64_t measured_bytes(const struct reference *reference, unsigned host,
 static bool chose_round(const struct decision *decision, unsigned intent, enum pc_prior prior, uint64_t bytes)
 {
 	/* The smallest scrub that a calibration tries. */
-	if (intent == PAGECLEAR_SCRUB && calibrated_kernel(decision, intent, prior, bytes) == 0 && bytes < 16 * KIB)
-		bytes = 16 * KIB;
+	if (intent == PAGECLEAR_SCRUB && calibrated_kernel(decision, intent, prior, bytes) == 0 && bytes < 4 * KIB)
+		bytes = 4 * KIB;
 	return goes_round(calibrated_kernel(decision, intent, prior, bytes));
 }
 

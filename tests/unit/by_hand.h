@@ -74,7 +74,7 @@ static inline void set_cell(struct grid *grid, size_t size, unsigned kernel, dou
 	cell->pairs = calloc(count + 1, sizeof(*cell->pairs));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(cell->pairs);
 	cell->measured = true;
-	cell->forbidden = false;
+	cell->forbidden = cell->unproven = false;
 	cell->l = l;
 	cell->ratio = exp(-l);
 	cell->count = count;

@@ -76,6 +76,16 @@ SAMPLE struct calibration sample_begun(struct store *store)
 	return c;
 }
 
+/* Leaves the lock's file beside it that every database of ours has. */
+SAMPLE void sample_was_ours(const char *path)
+{
+	char name[600];
+	snprintf(name, sizeof(name), "%s.lock", path);
+	FILE *file = fopen(name, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	fclose(file);
+}
+
 /* Begins and finishes a calibration of good quality; its id. */
 SAMPLE int64_t sample_done(struct store *store, const struct dataset *data)
 {

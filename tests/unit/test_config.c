@@ -234,7 +234,7 @@ static const struct mistake mistakes[] = {
 	{"memory: {most_bytes: much}\n", -EBADMSG, "1:22", {"memory.most_bytes: expected a size", "found much"}},
 	{"memory: {most_bytes: -1}\n", -EBADMSG, "1:22", {"expected a size", "-1"}},
 	{"memory: {most_bytes: 16E}\n", -ERANGE, "1:22", {"below 16 EiB", "16E"}},
-	{"memory: {most_bytes: 4K}\n", -ERANGE, "1:22", {"0 or at least 1 MiB", "4K"}},
+	{"memory: {most_bytes: 4K}\n", -ERANGE, "1:22", {"0 or at least 16 MiB", "4K"}},
 	{"database: calibrd.db\n", -EBADMSG, "1:11", {"database: expected a file's path from / on", "calibrd.db"}},
 	{"policy: /etc/pageclear/\n", -EBADMSG, "1:9", {"policy: expected a file's path", "/etc/pageclear/"}},
 	{"policy: \"/a\\e\"\n", -EBADMSG, "1:9", {"policy", "control"}},

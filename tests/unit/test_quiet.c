@@ -83,9 +83,107 @@ static void test_stolen_time_taints(void)
 		return;
 	}
 	CU_ASSERT_EQUAL(quiet_round_begin(&quiet), 0);
-	quiet.stolen_read_ns = quiet_clock_ns(CLOCK_MONOTONIC) - 20000000;
+	quiet.stolen_read_ns = quiet.stolen_since_ns = quiet_clock_ns(CLOCK_MONOTONIC) - 20000000;
 	quiet.stolen -= 2;
 	CU_ASSERT(quiet_round_end(&quiet));
+	stop(&quiet);
+}
+
+#define MS ((uint64_t)1000000)
+
+static struct quiet looked_at_once(void)
+{
+	return (struct quiet){.stat_fd = -1, .stolen = 100, .stolen_since_ns = 1000 * MS, .stolen_read_ns = 1000 * MS};
+}
+
+/* One tick is up to 10 ms that were stolen at any time before, bit by bit. */
+static void test_one_tick_is_no_theft(void)
+{
+	struct quiet quiet = looked_at_once();
+
+	CU_ASSERT_FALSE(quiet_steal(&quiet, 101, 1010 * MS));
+	CU_ASSERT_FALSE(quiet_steal(&quiet, 101, 1020 * MS));
+	CU_ASSERT_EQUAL(quiet.stolen_read_ns, 1020 * MS);
+	CU_ASSERT_FALSE(quiet_steal(&quiet, 102, 4000 * MS)); /* two in three seconds */
+	CU_ASSERT_FALSE(quiet_steal(&quiet, 103, 4010 * MS));
+	quiet = looked_at_once();
+	CU_ASSERT(quiet_steal(&quiet, 102, 1020 * MS));
+	CU_ASSERT_FALSE(quiet_steal(&quiet, 102, 1030 * MS)); /* told once */
+}
+
+/* Looked at often, a CPU of which a third is stolen never shows more than a tick at a time. */
+static void test_single_ticks_add_up(void)
+{
+	struct quiet quiet = looked_at_once();
+	unsigned tainted = 0;
+
+	for (unsigned i = 1; i <= 60; i++)
+		tainted += quiet_steal(&quiet, 100 + i / 3, (1000 + 10 * i) * MS);
+	CU_ASSERT_EQUAL(tainted, 10);
+}
+
+/* One tick a second and a half is less than a hundredth, however long it goes on. */
+static void test_rare_ticks_are_forgotten(void)
+{
+	struct quiet quiet = looked_at_once();
+
+	for (unsigned i = 1; i <= 6000; i++)
+		CU_ASSERT_FALSE(quiet_steal(&quiet, 100 + i / 150, (1000 + 10 * i) * MS));
+}
+
+static void test_a_counter_that_falls(void)
+{
+	struct quiet quiet = looked_at_once();
+
+	CU_ASSERT_FALSE(quiet_steal(&quiet, 3, 1020 * MS));
+	CU_ASSERT(quiet_steal(&quiet, 6, 1040 * MS));
+}
+
+/* A turbo that ended: the best loop of long ago is no measure. */
+static void test_the_best_loop_ages(void)
+{
+	struct quiet quiet = {.stat_fd = -1};
+
+	quiet_epoch(&quiet);
+	quiet_reference(&quiet, 2000);
+	for (unsigned i = 0; i < 100; i++)
+		quiet_reference(&quiet, 3000);
+	CU_ASSERT_EQUAL(quiet.reference_best, 2000);
+	for (unsigned i = 0; i < 500; i++)
+		quiet_reference(&quiet, 3000);
+	CU_ASSERT_EQUAL(quiet.reference_best, 3000);
+	quiet_reference(&quiet, 2500);
+	CU_ASSERT_EQUAL(quiet.reference_best, 2500);
+	for (unsigned i = 0; i < 250; i++) /* wherever in the window it fell */
+		quiet_reference(&quiet, 3000);
+	CU_ASSERT_EQUAL(quiet.reference_best, 2500);
+}
+
+static void test_an_epoch_forgets_the_best_loop(void)
+{
+	struct quiet quiet;
+
+	start(&quiet);
+	CU_ASSERT_EQUAL(quiet_round_begin(&quiet), 0);
+	quiet.reference_best = quiet.reference_recent = 1;
+	quiet_epoch(&quiet);
+	CU_ASSERT_EQUAL(quiet_round_begin(&quiet), 0);
+	CU_ASSERT(quiet.reference_best > 1);
+	stop(&quiet);
+}
+
+/* As if it had been on another CPU before, a faster one. */
+static void test_another_cpu_has_another_best_loop(void)
+{
+	struct quiet quiet;
+
+	start(&quiet);
+	CU_ASSERT_EQUAL(quiet_round_begin(&quiet), 0);
+	quiet.reference_best = quiet.reference_recent = 1;
+	quiet.cpu = -1;
+	CU_ASSERT_EQUAL(quiet_round_begin(&quiet), 0);
+	CU_ASSERT_EQUAL(quiet.cpu, sched_getcpu());
+	CU_ASSERT(quiet.reference_best > 1);
 	stop(&quiet);
 }
 
@@ -155,6 +253,13 @@ static const struct unit_test tests[] = {
 	{"pins where it is", test_pins_where_it_is},
 	{"slow reference taints", test_slow_reference_taints},
 	{"stolen time taints", test_stolen_time_taints},
+	{"one tick is no theft", test_one_tick_is_no_theft},
+	{"single ticks add up", test_single_ticks_add_up},
+	{"rare ticks are forgotten", test_rare_ticks_are_forgotten},
+	{"a counter that falls", test_a_counter_that_falls},
+	{"the best loop ages", test_the_best_loop_ages},
+	{"an epoch forgets the best loop", test_an_epoch_forgets_the_best_loop},
+	{"another CPU has another best loop", test_another_cpu_has_another_best_loop},
 	{"quiet rounds pass", test_quiet_rounds_pass},
 	{"hidden stat", test_hidden_stat},
 	{"marks", test_marks},

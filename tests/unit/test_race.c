@@ -131,6 +131,21 @@ static void test_the_cheapest_of_each_condition_stay(void)
 	dataset_clear(&data);
 }
 
+/* Two rounds are no hearing: row 1 was unlucky in its two, row 3 is known to be the worse one. */
+static void test_two_rounds_are_no_hearing(void)
+{
+	struct dataset data = {0};
+
+	NEEDS_KERNELS(4);
+	put_kernel(&data, 16 * MIB, 0, 3, (struct factors){1, 1, 1, 1, 0});
+	put_kernel(&data, 16 * MIB, 1, 2, (struct factors){2, 2, 2, 2, 0});
+	put_kernel(&data, 16 * MIB, 2, 3, (struct factors){0.5, 0.5, 0.5, 0.5, 0});
+	put_kernel(&data, 16 * MIB, 3, 3, (struct factors){0.9, 0.9, 0.9, 0.9, 0});
+	CU_ASSERT_EQUAL(race_survivors(&data, 16 * MIB, 0xf, 2), 0x7);
+	CU_ASSERT_EQUAL(race_survivors(&data, 16 * MIB, 0xb, 1), 0x3);
+	dataset_clear(&data);
+}
+
 /* --- finals ------------------------------------------------------------------------------------------------------ */
 
 static void test_finalists_come_from_the_largest_size(void)
@@ -174,6 +189,28 @@ static void test_a_champion_of_each_family(void)
 	dataset_clear(&data);
 }
 
+/* Little memory, or 1 MiB all disturbed: the largest size below at which somebody met libc; never a larger one. */
+static void test_champions_of_the_largest_size_there_is(void)
+{
+	struct dataset data = {0};
+	struct series_key disturbed = {.bytes = MIB, .threads = 1, .kernel = 1, .prior = PC_FLUSHED};
+
+	NEEDS_KERNELS(3);
+	put_kernel(&data, MIB / 4, 0, 3, as_libc);
+	put_kernel(&data, MIB / 4, 1, 3, slower);
+	put_kernel(&data, MIB / 4, 2, 3, faster);
+	put_kernel(&data, MIB / 2, 0, 3, as_libc);
+	put_kernel(&data, MIB / 2, 1, 3, faster);
+	put_kernel(&data, MIB / 2, 2, 3, slower);
+	put_kernel(&data, MIB, 0, 3, as_libc);
+	CU_ASSERT_EQUAL(dataset_add(&data, &disturbed, &(struct round_value){1, 0, 0}, true), 0);
+	put_kernel(&data, 2 * MIB, 0, 3, as_libc);
+	put_kernel(&data, 2 * MIB, 1, 3, slower);
+	put_kernel(&data, 2 * MIB, 2, 3, faster);
+	CU_ASSERT_EQUAL(race_champions(&data, 7), 3);
+	dataset_clear(&data);
+}
+
 static const struct unit_test tests[] = {
 	{"the dominated leave", test_the_dominated_leave},
 	{"libc never leaves", test_libc_never_leaves},
@@ -183,6 +220,8 @@ static const struct unit_test tests[] = {
 	{"nobody leaves unheard", test_nobody_leaves_unheard},
 	{"the cheapest of each condition stay", test_the_cheapest_of_each_condition_stay},
 	{"finalists come from the largest size", test_finalists_come_from_the_largest_size},
+	{"two rounds are no hearing", test_two_rounds_are_no_hearing},
+	{"champions of the largest size there is", test_champions_of_the_largest_size_there_is},
 	{"a champion of each family", test_a_champion_of_each_family},
 };
 

@@ -416,25 +416,98 @@ static void test_last_is_no_policy(void)
 
 /* --- probe ------------------------------------------------------------------------------------------------------- */
 
-static void test_probe_of_before(void)
+/* The probe is remembered with the calibration, not with what was published. */
+static void test_probe_of_the_calibration(void)
 {
 	struct dataset data = measured(2);
-	struct pc_document old = {.probe = {65536, 4, 57.25}}, *document;
-	struct probe_set none = {0};
+	struct pc_document *document;
 
 	start(&data);
-	what.old = &old;
+	calibration.probe_from = 65536;
+	calibration.probe_lines = 4;
+	calibration.probe_slow_ns = 57.25;
 	CU_ASSERT_EQUAL(settle(&what, &why), 0);
 	document = read_policy();
 	CU_ASSERT_EQUAL(document->probe.from, 65536);
 	CU_ASSERT_EQUAL(document->probe.lines, 4);
 	CU_ASSERT_EQUAL(document->probe.slow_ns, 57.25);
 	pc_document_free(document);
-	what.probes = &none; /* a calibration that saw no reason for one */
+	calibration.probe_from = 0;
 	CU_ASSERT_EQUAL(settle(&what, &why), 0);
 	document = read_policy();
 	CU_ASSERT_EQUAL(document->probe.from, 0);
 	pc_document_free(document);
+	stop(&data);
+}
+
+/* No probes seen: no probe, in words and numbers. */
+static void test_no_probe_is_found(void)
+{
+	struct dataset data = measured(2);
+	struct probe_set none = {0};
+
+	start(&data);
+	calibration.probe_from = 1;
+	CU_ASSERT_EQUAL(settle_probe(&config, &data, &none, &calibration, &why), 0);
+	CU_ASSERT_EQUAL(calibration.probe_from, 0);
+	CU_ASSERT_EQUAL(calibration.probe_lines, 0);
+	stop(&data);
+}
+
+/* --- what is left of old calibrations ---------------------------------------------------------------------------- */
+
+static struct dataset without_rounds(void)
+{
+	struct dataset data = measured(2);
+
+	for (size_t i = 0; i < data.count; i++)
+		data.series[i].count = 0;
+	return data;
+}
+
+/* Never a policy without tables: the old one as it was, else none. */
+static void test_rounds_forgotten(void)
+{
+	struct dataset data = measured(2), empty = without_rounds();
+	struct pc_document *before, *after;
+
+	start(&data);
+	what.data = &empty;
+	CU_ASSERT_FALSE(settle_has_rounds(&empty));
+	CU_ASSERT_EQUAL(settle(&what, &why), -ENODATA);
+	CU_ASSERT_NOT_EQUAL(access(config.policy, F_OK), 0);
+	what.data = &data;
+	CU_ASSERT_EQUAL_FATAL(settle(&what, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(settle_last(store, "0123456789ab", &before, &why), 0);
+	CU_ASSERT_EQUAL(unlink(config.policy), 0);
+	what.data = &empty;
+	what.old = before;
+	CU_ASSERT_EQUAL(settle(&what, &why), 0);
+	after = read_policy();
+	CU_ASSERT_EQUAL(after->table_count, before->table_count);
+	CU_ASSERT(after->table_count > 0);
+	pc_document_free(before);
+	pc_document_free(after);
+	dataset_clear(&empty);
+	stop(&data);
+}
+
+static void test_unmeasured_kernels(void)
+{
+	struct dataset data = measured(2);
+	uint32_t runs = 0;
+
+	start(&data);
+	for (unsigned k = 1; k < pc_kernel_count; k++)
+		runs |= pc_kernel_runs(&pc_kernels[k]) ? 1u << k : 0;
+	CU_ASSERT_EQUAL(settle_unmeasured(&data, &calibration, &config), runs & ~(1u << FIRST | 1u << SECOND));
+	config.exclude = runs & ~(1u << FIRST);
+	CU_ASSERT_EQUAL(settle_unmeasured(&data, &calibration, &config), 0);
+	config.exclude = 0;
+	calibration.faulted = "stosb";
+	CU_ASSERT_EQUAL(settle_unmeasured(&data, &calibration, &config) >> pc_kernel_index(pc_kernel_find("stosb")) & 1,
+	                0);
+	calibration.faulted = NULL;
 	stop(&data);
 }
 
@@ -472,7 +545,10 @@ static const struct unit_test all_tests[] = {
 	{"old rules that lose go", test_old_rules_that_lose_go},
 	{"last", test_last},
 	{"last is no policy", test_last_is_no_policy},
-	{"probe of before", test_probe_of_before},
+	{"probe of the calibration", test_probe_of_the_calibration},
+	{"no probe is found", test_no_probe_is_found},
+	{"rounds forgotten", test_rounds_forgotten},
+	{"unmeasured kernels", test_unmeasured_kernels},
 	{"withdraw", test_withdraw},
 };
 

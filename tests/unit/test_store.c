@@ -85,6 +85,9 @@ static void test_calibration_comes_back(void)
 	c.reasons = "a busy \"host\"; it's 5 % off";
 	c.faulted = "avx512 movdir64b";
 	c.knee_bytes = UINT64_C(5) << 20;
+	c.probe_from = 65536;
+	c.probe_lines = 4;
+	c.probe_slow_ns = 57.25;
 	c.finished = 1700000042;
 	CU_ASSERT_EQUAL(store_finish(store, &c, &data, &why), 0);
 	store_close(store);
@@ -102,6 +105,9 @@ static void test_calibration_comes_back(void)
 	CU_ASSERT_EQUAL(got.started, 1700000000);
 	CU_ASSERT_EQUAL(got.finished, 1700000042);
 	CU_ASSERT_EQUAL(got.knee_bytes, UINT64_C(5) << 20);
+	CU_ASSERT_EQUAL(got.probe_from, 65536);
+	CU_ASSERT_EQUAL(got.probe_lines, 4);
+	CU_ASSERT_EQUAL(got.probe_slow_ns, 57.25);
 	store_calibration_free(&got);
 	CU_ASSERT_EQUAL(store_latest(store, "ffffffffffff", &got, &why), 1);
 	CU_ASSERT_EQUAL_FATAL(store_series(store, c.id, &read, &why), 0);
@@ -171,6 +177,43 @@ static void test_summaries_outlive_rounds(void)
 	dataset_clear(&data);
 	store_close(store);
 	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA integrity_check"), "ok");
+}
+
+/* Finishes a calibration of that topology and quality; its id. */
+static int64_t done_as(struct store *store, const char *topology, const char *quality, const struct dataset *data)
+{
+	struct topology host = sample_topology;
+	struct calibration c = {.effort = "quick", .started = 1700000000};
+	struct pc_why why;
+	snprintf(host.id, sizeof(host.id), "%s", topology);
+	CU_ASSERT_EQUAL_FATAL(store_begin(store, &host, &c, &why), 0);
+	snprintf(c.quality, sizeof(c.quality), "%s", quality);
+	c.finished = 1700000060;
+	CU_ASSERT_EQUAL_FATAL(store_finish(store, &c, data, &why), 0);
+	return c.id;
+}
+
+/* A host that changes its shape and changes back, and one that has had noisy days since, find what they knew. */
+static void test_rounds_of_each_topology(void)
+{
+	struct pc_why why;
+	struct store *store = sample_open(sample_path("shapes.db"), STORE_WRITE);
+	struct dataset data = sample_data(3, 7), read;
+	struct calibration latest;
+	int64_t first = done_as(store, "aaaaaaaaaaaa", "good", &data);
+	for (int i = 0; i < 4; i++) {
+		done_as(store, "bbbbbbbbbbbb", "good", &data);
+		done_as(store, "aaaaaaaaaaaa", "noisy", &data);
+	}
+	CU_ASSERT_EQUAL_FATAL(store_series(store, first, &read, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(read.count, 3);
+	CU_ASSERT_EQUAL(read.series[0].count, 7);
+	dataset_clear(&read);
+	CU_ASSERT_EQUAL_FATAL(store_latest(store, "aaaaaaaaaaaa", &latest, &why), 0);
+	CU_ASSERT_EQUAL(latest.id, first);
+	store_calibration_free(&latest);
+	dataset_clear(&data);
+	store_close(store);
 }
 
 static void test_series_without_rounds(void)
@@ -527,6 +570,7 @@ static const struct unit_test tests[] = {
 	{"calibration comes back", test_calibration_comes_back},
 	{"topology comes back", test_topology_comes_back},
 	{"summaries outlive rounds", test_summaries_outlive_rounds},
+	{"rounds of each topology", test_rounds_of_each_topology},
 	{"series without rounds", test_series_without_rounds},
 	{"states", test_states},
 	{"interrupted is failed", test_interrupted_is_failed},

@@ -212,6 +212,7 @@ static void test_killed_while_it_renames(void)
 		struct store *store = NULL;
 		size_t len = 0;
 		const char *path = sample_path("renames.db");
+		sample_was_ours(path);
 		sample_write(path, junk, sizeof(junk));
 		outcome = run_until(open_and_close, path, ++n);
 		CU_ASSERT_EQUAL(store_open(&store, path, STORE_WRITE, NULL, &why), 0);

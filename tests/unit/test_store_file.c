@@ -183,6 +183,7 @@ static void test_damaged_is_renamed(void)
 	struct pc_why why = {""};
 	char renamed[512], expected[600];
 	const char *path = sample_path("damaged.db");
+	sample_was_ours(path);
 	for (unsigned i = 1; i <= 3; i++) {
 		char junk[3000];
 		memset(junk, (int)('a' + i), sizeof(junk));
@@ -196,6 +197,20 @@ static void test_damaged_is_renamed(void)
 		/* The new one is whole; and who doesn't ask for the name needs no room for it. */
 		store_close(sample_open(path, STORE_WRITE));
 	}
+}
+
+/* Any other file that somebody named by mistake stays where it is, without a lock beside it. */
+static void test_other_files_are_left_alone(void)
+{
+	struct pc_why why = {""};
+	char renamed[512], lock[600];
+	const char *path = sample_path("notes.txt");
+	sample_write(path, "dear diary", 10);
+	CU_ASSERT_EQUAL(sample_try(path, STORE_WRITE, renamed, &why), -EMEDIUMTYPE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "left as it is"));
+	check_unchanged(path, (const unsigned char *)"dear diary", 10);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	CU_ASSERT_NOT_EQUAL(access(lock, F_OK), 0);
 }
 
 static void test_missing_table_is_damage(void)
@@ -496,6 +511,7 @@ static const struct unit_test tests[] = {
 	{"newer", test_newer},
 	{"older is told", test_older_is_told},
 	{"damaged is renamed", test_damaged_is_renamed},
+	{"other files are left alone", test_other_files_are_left_alone},
 	{"missing table is damage", test_missing_table_is_damage},
 	{"companions move along", test_companions_move_along},
 	{"flipped bytes", test_flipped_bytes},
