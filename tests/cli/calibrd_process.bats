@@ -90,8 +90,9 @@ newest_reasons() {
 	[[ $(newest_reasons) == *"killed by signal 9"* ]]
 	cmp "$P" "$W/known/policy.yaml"
 	only_there "$N" calibrd.db calibrd.db.lock policy.yaml
-	run -1 "$CTL" --policy "$P" --database "$D" status
-	holds "last calibration failed"
+	run -0 "$CTL" --policy "$P" --database "$D" status
+	holds "calibration 2: failed"
+	holds "signal 9 (Killed)"
 }
 
 @test "a parent that is killed takes its worker along, and the next start recovers" {
