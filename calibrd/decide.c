@@ -128,19 +128,20 @@ static void hand_over(const struct grid *grid, unsigned *choice, size_t from, si
  * gain, one too early more than that (non-temporal stores inside the caches). Each segment keeps at least one size. */
 static void be_cautious(const struct grid *grid, unsigned *choice)
 {
-	for (size_t size = 1; size < grid->sizes; size++) {
+	size_t size = solve_segment_end(grid, choice, 0) + 1;
+
+	while (size < grid->sizes) { /* begins a segment */
+		unsigned before = choice[size - 1], after = choice[size];
 		size_t first = size - 1, last = solve_segment_end(grid, choice, size), wanted;
 
-		if (choice[size] == choice[size - 1])
-			continue;
-		while (first > 0 && choice[first - 1] == choice[size - 1])
+		while (first > 0 && choice[first - 1] == before)
 			first--;
 		wanted = cautious_crossover(grid, choice, size, first, last);
-		if (choice[size] > choice[size - 1] && wanted > size)
-			hand_over(grid, choice, size, wanted < last ? wanted : last, choice[size - 1]);
-		else if (choice[size] < choice[size - 1] && wanted < size)
-			hand_over(grid, choice, wanted > first ? wanted : first + 1, size, choice[size]);
-		size = solve_segment_end(grid, choice, size);
+		if (after > before && wanted > size)
+			hand_over(grid, choice, size, wanted < last ? wanted : last, before);
+		else if (after < before && wanted < size)
+			hand_over(grid, choice, wanted > first ? wanted : first + 1, size, after);
+		size = last + 1;
 	}
 }
 
