@@ -142,10 +142,3 @@ int trial_run(const struct pc_kernel *kernel, unsigned deadline_ms)
 		child(kernel);
 	return wait_for(pid, deadline_ms);
 }
-
-const char *trial_name(enum trial trial)
-{
-	static const char *const names[] = {"passed", "faulted", "cleared wrongly", "hung"};
-
-	return names[trial];
-}

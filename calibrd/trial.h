@@ -20,7 +20,4 @@ enum { TRIAL_DEADLINE_MS = 5000 };
 /* One of enum trial, or -errno if no child could be had. The kernel must pass pc_kernel_runs(). */
 int trial_run(const struct pc_kernel *kernel, unsigned deadline_ms);
 
-/* "passed", "faulted", "cleared wrongly", "hung". */
-const char *trial_name(enum trial trial);
-
 #endif

@@ -176,14 +176,6 @@ static void test_interrupted_wait_goes_on(void)
 	CU_ASSERT(signals_seen > 0);
 }
 
-static void test_names(void)
-{
-	CU_ASSERT_STRING_EQUAL(trial_name(TRIAL_PASSED), "passed");
-	CU_ASSERT_STRING_EQUAL(trial_name(TRIAL_FAULTED), "faulted");
-	CU_ASSERT_STRING_EQUAL(trial_name(TRIAL_WRONG), "cleared wrongly");
-	CU_ASSERT_STRING_EQUAL(trial_name(TRIAL_HUNG), "hung");
-}
-
 static const struct unit_test tests[] = {
 	{"faults", test_faults},
 	{"wrong bytes", test_wrong_bytes},
@@ -193,7 +185,6 @@ static const struct unit_test tests[] = {
 	{"no zombie and no descriptor", test_no_zombie_and_no_descriptor},
 	{"signals stay the caller's", test_signals_stay_the_callers},
 	{"interrupted wait goes on", test_interrupted_wait_goes_on},
-	{"names", test_names},
 };
 
 UNIT_MAIN("trial", tests)
