@@ -261,6 +261,22 @@ static void furnish(struct sim_host *host)
 	host_latency(host, host->l2_bytes, host->llc_bytes, 5, 20, 100);
 }
 
+/* Hands a reference over once its tables were read without trouble, with what no table has filled in. */
+static int finish(struct reference *reference, int r, struct reference *out)
+{
+	if (r != 0) {
+		reference_free(reference);
+		return r;
+	}
+	*out = *reference;
+	for (size_t i = 0; i < out->hosts; i++) {
+		out->host[i].name = out->names[i];
+		furnish(&out->host[i]);
+	}
+	fill_curves(out);
+	return 0;
+}
+
 int reference_arora(struct reference *out)
 {
 	struct csv icelake = {0}, others = {0};
@@ -275,17 +291,7 @@ int reference_arora(struct reference *out)
 		r = add_arora(&reference, &others, NULL, 0);
 	csv_free(&icelake);
 	csv_free(&others);
-	if (r != 0) {
-		reference_free(&reference);
-		return r;
-	}
-	*out = reference;
-	for (size_t i = 0; i < out->hosts; i++) {
-		out->host[i].name = out->names[i];
-		furnish(&out->host[i]);
-	}
-	fill_curves(out);
-	return 0;
+	return finish(&reference, r, out);
 }
 
 /* --- Beulich ----------------------------------------------------------------------------------------------------- */
@@ -323,17 +329,7 @@ int reference_beulich(struct reference *out)
 	for (size_t i = 0; i < csv.rows && r == 0; i++)
 		r = add_beulich(&reference, &csv, i);
 	csv_free(&csv);
-	if (r != 0) {
-		reference_free(&reference);
-		return r;
-	}
-	*out = reference;
-	for (size_t i = 0; i < out->hosts; i++) {
-		out->host[i].name = out->names[i];
-		furnish(&out->host[i]);
-	}
-	fill_curves(out);
-	return 0;
+	return finish(&reference, r, out);
 }
 
 void reference_free(struct reference *reference)

@@ -28,6 +28,15 @@ SAMPLE struct topology sample_topology = {
 	.id = "0123456789ab",
 };
 
+/* In a child: says which line, and makes it the child's exit. */
+#define CHILD_CHECK(condition)                                                                                         \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
+			_exit(1);                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
 /* A path in the test's folder that no other call has given. */
 SAMPLE const char *sample_path(const char *name)
 {

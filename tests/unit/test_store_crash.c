@@ -16,14 +16,6 @@
 
 #include "tests/unit/store_sample.h"
 
-#define CHILD_CHECK(condition)                                                                                         \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
-
 static const long changing[] = {
 	SYS_pwrite64, SYS_write,    SYS_fsync,     SYS_fdatasync, SYS_ftruncate,
 	SYS_openat,   SYS_unlinkat, SYS_renameat2, SYS_fchmod,

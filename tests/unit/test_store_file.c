@@ -13,15 +13,6 @@
 #include "calibrd/store_migrate.h"
 #include "tests/unit/store_sample.h"
 
-/* In a child: says which line, and makes it the child's exit. */
-#define CHILD_CHECK(condition)                                                                                         \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
-
 static pid_t in_child(void (*work)(const char *), const char *path)
 {
 	fflush(NULL);
