@@ -77,7 +77,7 @@ static void hold(struct round *round, const struct block *block, unsigned kernel
 	                .kernel = (uint8_t)kernel,
 	                .prior = (uint8_t)block->prior,
 	                .phase = (uint8_t)phase,
-	                .page = block->bytes < 2 * MIB ? PAGE_BASE : PAGE_HUGE},
+	                .page = (uint8_t)page_usual(block->bytes)},
 		.ns = ns,
 		.tainted = tainted,
 	};
@@ -359,7 +359,8 @@ static int run_epoch(struct bench *bench)
 	bench->share_ns = (budget_ns(bench) - spent_ns(bench)) / left;
 	due = spent_ns(bench) + bench->share_ns;
 	bench->late_ns = due + bench->share_ns / 4; /* the next epochs make good for it */
-	r = bench->meter->ops->epoch(bench->meter, most_target(bench), most_victim(bench));
+	r = bench->meter->ops->epoch(bench->meter, &(struct meter_room){.target_bytes = most_target(bench),
+	                                                                .victim_bytes = most_victim(bench)});
 	if (r == 0)
 		r = find_knee(bench);
 	if (r == 0)

@@ -11,21 +11,24 @@ static const enum phase phase_of[] = {
 	[COST_VICTIM_L1] = PHASE_VICTIM_L1, [COST_VICTIM_L2] = PHASE_VICTIM_L2, [COST_VICTIM_LLC] = PHASE_VICTIM_LLC,
 };
 
-static const struct series *series_of(const struct dataset *data, const struct cost_key *key, unsigned kernel,
-                                      enum phase phase)
+static const struct series *series_of(const struct dataset *data, const struct cost_key *key,
+                                      const struct cost_way *way, enum phase phase)
 {
 	struct series_key wanted = {
 		.bytes = key->bytes,
+		.chunk = way->chunk,
 		.threads = (uint16_t)key->threads,
-		.kernel = (uint8_t)kernel,
+		.kernel = (uint8_t)way->kernel,
 		.prior = (uint8_t)key->prior,
 		.phase = (uint8_t)phase,
+		.page = (uint8_t)(way->base_pages ? PAGE_BASE : page_usual(key->bytes)),
+		.backward = way->backward,
 	};
 	const struct series *found = dataset_find(data, &wanted);
 
-	if (found != NULL)
+	if (found != NULL || way->chunk != 0)
 		return found;
-	wanted.page = PAGE_HUGE;
+	wanted.page = wanted.page == PAGE_BASE ? PAGE_HUGE : PAGE_BASE; /* a grid lies on one kind at each size */
 	return dataset_find(data, &wanted);
 }
 
@@ -67,21 +70,33 @@ static void add_series(const struct series *series, struct cost_points *out)
 	out->count = kept;
 }
 
+static void costs_of_way(const struct dataset *data, const struct cost_key *key, const struct cost_way *way,
+                         struct cost_points *out)
+{
+	copy_series(series_of(data, key, way, phase_of[key->kind]), out);
+	if (key->kind == COST_HOT)
+		add_series(series_of(data, key, way, PHASE_READ), out);
+}
+
 void costs_of(const struct dataset *data, const struct cost_key *key, unsigned kernel, struct cost_points *out)
 {
-	copy_series(series_of(data, key, kernel, phase_of[key->kind]), out);
-	if (key->kind == COST_HOT)
-		add_series(series_of(data, key, kernel, PHASE_READ), out);
+	costs_of_way(data, key, &(struct cost_way){.kernel = kernel}, out);
 }
 
 void costs_paired(const struct dataset *data, const struct cost_key *key, unsigned kernel, unsigned other,
                   struct cost_points *out)
 {
+	costs_paired_ways(data, key, &(struct cost_way){.kernel = kernel}, &(struct cost_way){.kernel = other}, out);
+}
+
+void costs_paired_ways(const struct dataset *data, const struct cost_key *key, const struct cost_way *way,
+                       const struct cost_way *other, struct cost_points *out)
+{
 	static _Thread_local struct cost_points base;
 	size_t kept = 0, j = 0;
 
-	costs_of(data, key, kernel, out);
-	costs_of(data, key, other, &base);
+	costs_of_way(data, key, way, out);
+	costs_of_way(data, key, other, &base);
 	for (size_t i = 0; i < out->count; i++) {
 		while (j < base.count && compare_when(base.epoch[j], base.round[j], out->epoch[i], out->round[i]) < 0)
 			j++;

@@ -4,6 +4,7 @@
 #ifndef CALIBRD_COSTS_H
 #define CALIBRD_COSTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,15 @@ struct cost_key {
 	enum pc_prior prior;
 	uint64_t bytes;
 	unsigned threads;
+};
+
+/* One contestant: a kernel, and for spot checks how it went over the extent. Zero-initialised but for the kernel: as
+ * the grid measures it. */
+struct cost_way {
+	unsigned kernel;
+	uint64_t chunk; /* as in struct series_key */
+	bool backward;
+	bool base_pages; /* on base pages though page_usual() says huge */
 };
 
 enum { COST_POINTS = 4096, COST_EPOCHS = 64 };
@@ -35,6 +45,10 @@ void costs_of(const struct dataset *data, const struct cost_key *key, unsigned k
 /* ln(cost of kernel / cost of other) for the rounds that hold both. */
 void costs_paired(const struct dataset *data, const struct cost_key *key, unsigned kernel, unsigned other,
                   struct cost_points *out);
+
+/* The same for two ways that spot checks went. */
+void costs_paired_ways(const struct dataset *data, const struct cost_key *key, const struct cost_way *way,
+                       const struct cost_way *other, struct cost_points *out);
 
 /* Median over epochs of the medians within them; NaN if empty. by_epoch (COST_EPOCHS, may be NULL) gets each epoch's
  * median, NaN where an epoch has none. */

@@ -20,23 +20,37 @@ struct meter_ask {
 	const struct pc_kernel *kernel; /* NULL: the no-clear control of a victim */
 	enum phase phase;               /* PHASE_CLEAR, PHASE_SINGLE or one of the victims */
 	enum pc_prior prior;            /* PC_CACHED or PC_FLUSHED */
-	uint64_t bytes;                 /* of the extent */
+	uint64_t bytes;                 /* of the extent; with several threads of each one's */
 	uint64_t victim_bytes;          /* of the victim, for victim phases */
-	unsigned passes;                /* of ordinary stores that make the target cached */
-	bool read;                      /* PHASE_CLEAR: also time the first forward read */
+	uint64_t chunk;                 /* bytes a kernel call covers, 0: all; whatever it is, one fence at the end */
+	unsigned threads; /* that clear at the same time, 0 and 1: the caller alone. PHASE_CLEAR and victims;
+	                   * the other threads take no part in the victim but for clearing */
+	unsigned passes;  /* of ordinary stores that make the target cached */
+	bool read;        /* PHASE_CLEAR: also time the first forward read */
+	bool backward;    /* the chunks in descending order of address */
+	bool base_pages;  /* on base pages, however large the extent */
 };
 
 struct meter_sample {
-	double ns;      /* the clear with its fence; for victims the re-read of the victim */
-	double read_ns; /* the first read, if asked for */
+	double ns; /* the clear with its fence; of several threads the mean of what each took, from the common start;
+	            * for victims the re-read of the victim */
+	double read_ns; /* the first read, if asked for; likewise */
 	bool tainted;   /* an involuntary switch or a migration happened meanwhile */
+};
+
+/* What an epoch's mappings must hold. */
+struct meter_room {
+	uint64_t target_bytes; /* largest extent of the caller's own */
+	uint64_t base_bytes;   /* largest extent on base pages; small ones always fit */
+	uint64_t crew_bytes;   /* largest extent of every other thread */
+	uint64_t victim_bytes;
 };
 
 /* Every function returns 0 or -errno; a sample that was disturbed is no error. */
 struct meter_ops {
 	uint64_t (*now_ns)(struct meter *meter);
-	/* Fresh mappings, able to hold targets and victims of these sizes. */
-	int (*epoch)(struct meter *meter, uint64_t target_bytes, uint64_t victim_bytes);
+	/* Fresh mappings. */
+	int (*epoch)(struct meter *meter, const struct meter_room *room);
 	/* Mean latency of dependent loads in random order inside pages over an array of that size. */
 	int (*latency)(struct meter *meter, uint64_t bytes, double *ns);
 	/* Begins a round: all samples until round_end() use the same target, at a place that the seed picks. */
@@ -59,8 +73,11 @@ struct meter {
 /* What the real meter maps beside targets and victims. */
 enum { METER_OVERHEAD = 10 << 20 };
 
-/* The real one, on the CPU it is called on: pins the caller there. */
-int meter_real_new(struct meter **out, struct pc_why *why);
+struct crew;
+
+/* The real one, on the CPU it is called on: pins the caller there. crew: the CPUs that asks with several threads may
+ * use besides, copied; NULL: none. */
+int meter_real_new(struct meter **out, const struct crew *crew, struct pc_why *why);
 
 static inline struct meter *meter_free(struct meter *meter)
 {

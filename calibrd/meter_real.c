@@ -106,7 +106,7 @@ static int arena_new(struct arena *arena, size_t bytes, int advice)
 	return 0;
 }
 
-static int real_epoch(struct meter *meter, uint64_t target_bytes, uint64_t victim_bytes)
+static int real_epoch(struct meter *meter, const struct meter_room *room)
 {
 	struct real_meter *real = (struct real_meter *)meter;
 	int r;
@@ -117,9 +117,9 @@ static int real_epoch(struct meter *meter, uint64_t target_bytes, uint64_t victi
 	arena_free(&real->victim);
 	r = arena_new(&real->small, BASE_ARENA, MADV_NOHUGEPAGE);
 	if (r == 0)
-		r = arena_new(&real->large, target_bytes, MADV_HUGEPAGE);
+		r = arena_new(&real->large, room->target_bytes, MADV_HUGEPAGE);
 	if (r == 0)
-		r = arena_new(&real->victim, victim_bytes, MADV_HUGEPAGE);
+		r = arena_new(&real->victim, room->victim_bytes, MADV_HUGEPAGE);
 	return r;
 }
 
@@ -370,11 +370,12 @@ static const struct meter_ops real_ops = {
 	.free = real_free,
 };
 
-int meter_real_new(struct meter **out, struct pc_why *why)
+int meter_real_new(struct meter **out, const struct crew *crew, struct pc_why *why)
 {
 	struct real_meter *real = calloc(1, sizeof(*real));
 	int r;
 
+	(void)crew;
 	if (real == NULL)
 		return pc_why(why, -ENOMEM, "no memory for the meter");
 	r = quiet_start(&real->quiet);

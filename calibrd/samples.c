@@ -20,6 +20,7 @@ int series_compare(const struct series_key *a, const struct series_key *b)
 	ORDER(page);
 	ORDER(bytes);
 	ORDER(chunk);
+	ORDER(backward);
 	ORDER(kernel);
 	return 0;
 }
@@ -111,4 +112,9 @@ const char *phase_name(enum phase phase)
 const char *page_name(enum page_kind page)
 {
 	return page == PAGE_BASE ? "base" : page == PAGE_HUGE ? "huge" : "unknown";
+}
+
+enum page_kind page_usual(uint64_t bytes)
+{
+	return bytes < 2 << 20 ? PAGE_BASE : PAGE_HUGE;
 }

@@ -22,14 +22,20 @@ enum phase {
 
 enum page_kind { PAGE_BASE, PAGE_HUGE };
 
+/* What an extent lies on unless a spot check asks otherwise: huge pages from their own size up. */
+enum page_kind page_usual(uint64_t bytes);
+
+/* chunk == bytes is the whole extent as well: how a spot check names what it compares its chunks with, so that its
+ * rounds do not mix with those of the grid. */
 struct series_key {
-	uint64_t bytes;
+	uint64_t bytes;   /* of the extent; of several threads, of each one's */
 	uint64_t chunk;   /* bytes a kernel call covered, 0: the whole extent */
-	uint16_t threads; /* CPUs that cleared at the same time */
+	uint16_t threads; /* CPUs that cleared at the same time, each an extent of its own */
 	uint8_t kernel;   /* row of pc_kernels */
 	uint8_t prior;    /* enum pc_prior: PC_CACHED or PC_FLUSHED */
 	uint8_t phase;    /* enum phase */
 	uint8_t page;     /* enum page_kind: what was asked for */
+	uint8_t backward; /* 1: the chunks in descending order of address */
 };
 
 struct round_value {

@@ -5,10 +5,12 @@
 #ifndef CALIBRD_STORE_H
 #define CALIBRD_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "calibrd/samples.h"
+#include "libpolicy/document.h"
 #include "libpolicy/why.h"
 
 struct store;
@@ -42,6 +44,7 @@ struct calibration {
 	int64_t started, finished; /* seconds since 1970 UTC */
 	uint64_t knee_bytes;
 	char *faulted;       /* names of kernels that failed their trial, separated by spaces */
+	char *surroundings;  /* what else went on on the host meanwhile: surroundings.h's text, or NULL */
 	uint64_t probe_from; /* what policy.yaml's probe says; 0: no probe */
 	unsigned probe_lines;
 	double probe_slow_ns;
@@ -100,6 +103,38 @@ int store_published(struct store *store, const char *topology, struct published 
 int store_generation(struct store *store, uint64_t generation, struct published *out, struct pc_why *why);
 /* At most `most` publications without their yaml, newest first; *out for free(). */
 int store_publications(struct store *store, size_t most, struct published **out, size_t *count, struct pc_why *why);
+/* One verification: what the policy's choices cost at fresh sizes. */
+struct verification {
+	int64_t id;          /* set by store_verify() */
+	uint64_t generation; /* of the policy that was verified; 0: it has none */
+	char topology[13];
+	char effort[16];
+	int64_t at; /* seconds since 1970 UTC */
+	bool passed;
+	char *against; /* path of the library whose memset took part, or NULL */
+};
+
+/* Its outcome for one intent and prior. Regret and floor are shares (0.02: 2 %), gains factors; NaN: not told. */
+struct verified {
+	unsigned intent;
+	enum pc_prior prior; /* PC_UNKNOWN for scrub */
+	unsigned sizes;
+	double mean, p95, worst; /* regret */
+	uint64_t worst_bytes;
+	double floor, floor_p95; /* libc against itself */
+	double gain, best_gain, unhinted, against;
+	bool passed;
+};
+
+/* In one transaction. */
+int store_verify(struct store *store, struct verification *verification, const struct verified *series, size_t count,
+                 struct pc_why *why);
+/* At most `most` verifications, newest first; each for store_verification_free(), *out for free(). */
+int store_verifications(struct store *store, size_t most, struct verification **out, size_t *count, struct pc_why *why);
+/* The series of one; *out for free(). */
+int store_verified(struct store *store, int64_t verification, struct verified **out, size_t *count, struct pc_why *why);
+void store_verification_free(struct verification *verification);
+
 /* The raw CPUID dump and key text kept with a topology: for reports from the field. 0, 1 none, -errno. Caller frees. */
 int store_topology(struct store *store, const char *topology, char **key, char **raw, struct pc_why *why);
 

@@ -183,7 +183,8 @@ void store_calibration_free(struct calibration *calibration)
 	free(calibration->reasons);
 	free(calibration->soft);
 	free(calibration->faulted);
-	calibration->reasons = calibration->soft = calibration->faulted = NULL;
+	free(calibration->surroundings);
+	calibration->reasons = calibration->soft = calibration->faulted = calibration->surroundings = NULL;
 }
 
 int store_topology(struct store *store, const char *topology, char **key, char **raw, struct pc_why *why)

@@ -25,6 +25,10 @@ enum statement {
 	LOAD_PUBLISHED,
 	LOAD_GENERATION,
 	LIST_PUBLISHED,
+	SAVE_VERIFICATION,
+	SAVE_VERIFIED,
+	LIST_VERIFICATIONS,
+	LOAD_VERIFIED,
 	STATEMENTS
 };
 
@@ -51,7 +55,7 @@ struct calibration_row {
 struct series_row {
 	int64_t calibration;
 	struct series_key key;
-	char kernel[16], phase[16], prior[16], page[8];
+	char kernel[16], phase[16], prior[16], page[8], direction[12];
 	unsigned revision;
 	uint32_t number, n, tainted;
 	double median, mad, least;
@@ -63,6 +67,19 @@ struct published_row {
 	const char *wanted;
 	char hash[17];
 	uint64_t most;
+};
+
+struct verification_row {
+	struct verification v;
+	int64_t passed;
+	uint64_t most;
+};
+
+struct verified_row {
+	int64_t verification;
+	struct verified v;
+	char intent[8], prior[8];
+	int64_t passed;
 };
 
 struct store {

@@ -101,13 +101,15 @@ static void name(const struct series_key *key, struct series_row *row)
 	snprintf(row->phase, sizeof(row->phase), "%s", phase_name((enum phase)key->phase));
 	snprintf(row->prior, sizeof(row->prior), "%s", pc_prior_name((enum pc_prior)key->prior));
 	snprintf(row->page, sizeof(row->page), "%s", page_name((enum page_kind)key->page));
+	snprintf(row->direction, sizeof(row->direction), "%s", key->backward ? "backward" : "forward");
 }
 
 static int save_one(struct store *store, struct series_row *row, const struct series *series, struct scratch *scratch,
                     struct pc_why *why)
 {
 	const struct series_key *key = &series->key;
-	if (key->kernel >= pc_kernel_count || key->phase >= PHASES || key->prior >= PC_PRIORS || key->page > PAGE_HUGE)
+	if (key->kernel >= pc_kernel_count || key->phase >= PHASES || key->prior >= PC_PRIORS ||
+	    key->page > PAGE_HUGE || key->backward > 1)
 		return pc_why(why, -EINVAL, "a series of kernel %u, phase %u, prior %u, page %u", key->kernel,
 		              key->phase, key->prior, key->page);
 	if (store_rounds_encode(series, scratch->blob) < 0)
@@ -171,6 +173,7 @@ static int key_of(struct series_row *row)
 	row->key.phase = (uint8_t)phase;
 	row->key.prior = (uint8_t)prior;
 	row->key.page = (uint8_t)page;
+	row->key.backward = strcmp(row->direction, "backward") == 0;
 	return 0;
 }
 

@@ -187,9 +187,10 @@ int sql_number(struct sql *sql, const char *query, int64_t *out, struct pc_why *
 
 /* --- records ------------------------------------------------------------------------------------------------- */
 
+/* SQL's names know no case, and a column is called what the schema's text says. */
 static const struct sql_field *field_named(const struct sql_field *fields, const char *name)
 {
-	while (fields->name && (!name || strcmp(fields->name, name)))
+	while (fields->name && (!name || sqlite3_stricmp(fields->name, name)))
 		fields++;
 	return fields->name ? fields : NULL;
 }

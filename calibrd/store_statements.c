@@ -30,6 +30,7 @@ static const struct sql_field calibration_fields[] = {
 	FIELD(struct calibration_row, c.finished, "finished", SQL_SIGNED),
 	FIELD(struct calibration_row, c.knee_bytes, "knee_bytes", SQL_UNSIGNED),
 	FIELD(struct calibration_row, c.faulted, "faulted", SQL_STRING),
+	FIELD(struct calibration_row, c.surroundings, "surroundings", SQL_STRING),
 	FIELD(struct calibration_row, c.probe_from, "probe_from", SQL_UNSIGNED),
 	FIELD(struct calibration_row, c.probe_lines, "probe_lines", SQL_UNSIGNED),
 	FIELD(struct calibration_row, c.probe_slow_ns, "probe_slow_ns", SQL_DOUBLE),
@@ -50,6 +51,7 @@ static const struct sql_field series_fields[] = {
 	FIELD(struct series_row, phase, "phase", SQL_CHARS),
 	FIELD(struct series_row, prior, "prior", SQL_CHARS),
 	FIELD(struct series_row, page, "page", SQL_CHARS),
+	FIELD(struct series_row, direction, "direction", SQL_CHARS),
 	FIELD(struct series_row, number, "number", SQL_UNSIGNED),
 	FIELD(struct series_row, n, "n", SQL_UNSIGNED),
 	FIELD(struct series_row, tainted, "tainted", SQL_UNSIGNED),
@@ -73,9 +75,40 @@ static const struct sql_field published_fields[] = {
 	END,
 };
 
+static const struct sql_field verification_fields[] = {
+	FIELD(struct verification_row, v.id, "id", SQL_SIGNED),
+	FIELD(struct verification_row, v.generation, "generation", SQL_UNSIGNED),
+	FIELD(struct verification_row, v.topology, "topology", SQL_CHARS),
+	FIELD(struct verification_row, v.effort, "effort", SQL_CHARS),
+	FIELD(struct verification_row, v.at, "at", SQL_SIGNED),
+	FIELD(struct verification_row, v.against, "against", SQL_STRING),
+	FIELD(struct verification_row, passed, "passed", SQL_SIGNED),
+	FIELD(struct verification_row, most, "most", SQL_UNSIGNED),
+	END,
+};
+
+static const struct sql_field verified_fields[] = {
+	FIELD(struct verified_row, verification, "verification", SQL_SIGNED),
+	FIELD(struct verified_row, intent, "intent", SQL_CHARS),
+	FIELD(struct verified_row, prior, "prior", SQL_CHARS),
+	FIELD(struct verified_row, v.sizes, "sizes", SQL_UNSIGNED),
+	FIELD(struct verified_row, v.mean, "mean", SQL_DOUBLE),
+	FIELD(struct verified_row, v.p95, "p95", SQL_DOUBLE),
+	FIELD(struct verified_row, v.worst, "worst", SQL_DOUBLE),
+	FIELD(struct verified_row, v.worst_bytes, "worst_bytes", SQL_UNSIGNED),
+	FIELD(struct verified_row, v.floor, "floor", SQL_DOUBLE),
+	FIELD(struct verified_row, v.floor_p95, "floor_p95", SQL_DOUBLE),
+	FIELD(struct verified_row, v.gain, "gain", SQL_DOUBLE),
+	FIELD(struct verified_row, v.best_gain, "best_gain", SQL_DOUBLE),
+	FIELD(struct verified_row, v.unhinted, "unhinted", SQL_DOUBLE),
+	FIELD(struct verified_row, v.against, "against", SQL_DOUBLE),
+	FIELD(struct verified_row, passed, "passed", SQL_SIGNED),
+	END,
+};
+
 #define CALIBRATION_COLUMNS                                                                                            \
 	"SELECT id, topology, state, effort, quality, reasons, soft, started, finished, knee_bytes, faulted, "         \
-	"probe_from, probe_lines, probe_slow_ns FROM calibration "
+	"surroundings, probe_from, probe_lines, probe_slow_ns FROM calibration "
 #define PUBLISHED_COLUMNS "SELECT generation, calibration, at, source, topology, yaml, hash FROM published "
 
 /* clang-format off */
@@ -94,7 +127,7 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		calibration_fields},
 	[END_CALIBRATION] = {
 		"UPDATE calibration SET state = :state, quality = nullif(:quality, ''), reasons = :reasons, "
-		"finished = :finished, knee_bytes = :knee_bytes, faulted = :faulted, "
+		"finished = :finished, knee_bytes = :knee_bytes, faulted = :faulted, surroundings = :surroundings, "
 		"probe_from = :probe_from, probe_lines = :probe_lines, probe_slow_ns = :probe_slow_ns "
 		"WHERE id = :id AND state = 'running' RETURNING id",
 		calibration_fields},
@@ -108,9 +141,9 @@ const struct sql_statement store_statements[STATEMENTS] = {
 	[LOAD_CALIBRATION] = {CALIBRATION_COLUMNS "WHERE id = :id", calibration_fields},
 	[LIST_CALIBRATIONS] = {CALIBRATION_COLUMNS "ORDER BY id DESC LIMIT :most", calibration_fields},
 	[SAVE_SERIES] = {
-		"INSERT INTO series (calibration, op, phase, prior, threads, page, node, bytes, chunk, kernel, number, "
-		"n, tainted, median, mad, least) "
-		"VALUES (:calibration, 'clear', :phase, :prior, :threads, :page, -1, :bytes, :chunk, "
+		"INSERT INTO series (calibration, op, phase, prior, threads, page, node, bytes, chunk, direction, kernel, "
+		"number, n, tainted, median, mad, least) "
+		"VALUES (:calibration, 'clear', :phase, :prior, :threads, :page, -1, :bytes, :chunk, :direction, "
 		"(SELECT id FROM kernel WHERE name = :kernel AND revision = :revision), :number, "
 		":n, :tainted, :median, :mad, :least)",
 		series_fields},
@@ -124,7 +157,7 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		"WHERE age <= 3)",
 		series_fields},
 	[LOAD_SERIES] = {
-		"SELECT phase, prior, threads, page, bytes, chunk, kernel.name AS kernel, "
+		"SELECT phase, prior, threads, page, bytes, chunk, direction, kernel.name AS kernel, "
 		"n, tainted, median, mad, least, rounds.rounds AS rounds "
 		"FROM series JOIN kernel ON kernel.id = series.kernel "
 		"LEFT JOIN rounds ON rounds.calibration = series.calibration AND rounds.number = series.number "
@@ -141,4 +174,21 @@ const struct sql_statement store_statements[STATEMENTS] = {
 	[LIST_PUBLISHED] = {
 		"SELECT generation, calibration, at, source, topology FROM published ORDER BY generation DESC LIMIT :most",
 		published_fields},
+	[SAVE_VERIFICATION] = {
+		"INSERT INTO verification (generation, topology, effort, at, passed, against) "
+		"VALUES (:generation, :topology, :effort, :at, :passed, :against) RETURNING id",
+		verification_fields},
+	[SAVE_VERIFIED] = {
+		"INSERT INTO verified (verification, intent, prior, sizes, mean, p95, worst, worst_bytes, floor, floor_p95, "
+		"gain, best_gain, unhinted, against, passed) "
+		"VALUES (:verification, :intent, :prior, :sizes, :mean, :p95, :worst, :worst_bytes, :floor, :floor_p95, "
+		":gain, :best_gain, :unhinted, :against, :passed)",
+		verified_fields},
+	[LIST_VERIFICATIONS] = {
+		"SELECT id, generation, topology, effort, at, passed, against FROM verification ORDER BY id DESC LIMIT :most",
+		verification_fields},
+	[LOAD_VERIFIED] = {
+		"SELECT intent, prior, sizes, mean, p95, worst, worst_bytes, floor, floor_p95, gain, best_gain, unhinted, "
+		"against, passed FROM verified WHERE verification = :verification ORDER BY intent, prior",
+		verified_fields},
 };

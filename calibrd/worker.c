@@ -135,7 +135,7 @@ static int measure(struct worker *worker, const struct order *order)
 	struct pc_why why;
 	int r = try_kernels(worker, order->excluded, &config.kernels);
 
-	if (r == 0 && (r = meter_real_new(&meter, &why)) < 0)
+	if (r == 0 && (r = meter_real_new(&meter, NULL, &why)) < 0)
 		log_error("%s", why.text); /* the record can only say the number */
 	if (r == 0)
 		r = bench_run(meter, &config, &data, &sink);

@@ -283,13 +283,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s POLICY.YAML (%s)\n", argv[0], argc == 2 ? strerror(-r) : "which policy?");
 		return 2;
 	}
-	if (meter_real_new(&meter, &why) < 0) {
+	if (meter_real_new(&meter, NULL, &why) < 0) {
 		fprintf(stderr, "%s\n", why.text);
 		return 1;
 	}
 	printf("sizes off the grid, %d rounds each, best kernel picked and valued on different rounds\n", ROUNDS);
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
-		if (meter->ops->epoch(meter, 2 * most_bytes, 16 << 20) < 0)
+		if (meter->ops->epoch(
+			    meter, &(struct meter_room){.target_bytes = 2 * most_bytes, .victim_bytes = 16 << 20}) < 0)
 			return 1;
 		run_series(meter, &questions[i], &random);
 	}

@@ -172,15 +172,16 @@ static uint64_t sim_now(struct meter *meter)
 	return (uint64_t)((struct sim_meter *)meter)->clock_ns;
 }
 
-static int sim_epoch(struct meter *meter, uint64_t target_bytes, uint64_t victim_bytes)
+static int sim_epoch(struct meter *meter, const struct meter_room *room)
 {
 	struct sim_meter *sim = (struct sim_meter *)meter;
 
 	sim->epoch++;
-	sim->target_bytes = target_bytes;
-	sim->victim_bytes = victim_bytes;
+	sim->target_bytes = room->target_bytes;
+	sim->victim_bytes = room->victim_bytes;
 	/* Fresh mappings are written once. */
-	sim->clock_ns += slowness(sim->host) * (double)(target_bytes + victim_bytes) / 1024 * 2 * dirty_ns_per_kib;
+	sim->clock_ns +=
+		slowness(sim->host) * (double)(room->target_bytes + room->victim_bytes) / 1024 * 2 * dirty_ns_per_kib;
 	return 0;
 }
 

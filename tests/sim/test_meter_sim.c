@@ -67,7 +67,8 @@ static void test_without_noise_it_tells_the_truth(void)
 
 	host_zen3(&host);
 	CU_ASSERT_EQUAL_FATAL(meter_sim_new(&meter, &host, &sim_noise_none, 1), 0);
-	CU_ASSERT_EQUAL_FATAL(meter->ops->epoch(meter, 1 << 20, 0), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		meter->ops->epoch(meter, &(struct meter_room){.target_bytes = 1 << 20, .victim_bytes = 0}), 0);
 	before = meter->ops->now_ns(meter);
 	for (int i = 0; i < 3; i++) {
 		CU_ASSERT_EQUAL(sample(meter, &ns), 0);
@@ -92,7 +93,10 @@ static void test_noise_has_the_spread_that_was_asked_for(void)
 		CU_ASSERT_EQUAL_FATAL(meter_sim_new(&meter, &host, epochs ? &between : &within, 5), 0);
 		for (int i = 0; i < 4000; i++) {
 			if (i == 0 || (epochs && i % 2 == 0))
-				CU_ASSERT_EQUAL_FATAL(meter->ops->epoch(meter, 1 << 20, 0), 0);
+				CU_ASSERT_EQUAL_FATAL(
+					meter->ops->epoch(meter, &(struct meter_room){.target_bytes = 1 << 20,
+				                                                      .victim_bytes = 0}),
+					0);
 			CU_ASSERT_EQUAL_FATAL(sample(meter, &ns), 0);
 			ns = log(ns * 9 / 65536);
 			sum += ns;
@@ -118,7 +122,7 @@ static void test_what_cannot_be_asked(void)
 	host_zen3(&host);
 	CU_ASSERT_EQUAL_FATAL(meter_sim_new(&meter, &host, &sim_noise_guest, 1), 0);
 	CU_ASSERT_EQUAL(sample(meter, &ns), -EINVAL); /* no mappings yet */
-	CU_ASSERT_EQUAL(meter->ops->epoch(meter, 65536, 4096), 0);
+	CU_ASSERT_EQUAL(meter->ops->epoch(meter, &(struct meter_room){.target_bytes = 65536, .victim_bytes = 4096}), 0);
 	CU_ASSERT_EQUAL(sample(meter, &ns), 0);
 	ask.kernel = NULL; /* a control without a victim */
 	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), -EINVAL);

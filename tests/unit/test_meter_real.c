@@ -68,8 +68,9 @@ static void start(void)
 	struct pc_why why = {""};
 
 	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, &why), 0);
-	CU_ASSERT_EQUAL_FATAL(meter->ops->epoch(meter, TARGET, VICTIM), 0);
+	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, NULL, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(
+		meter->ops->epoch(meter, &(struct meter_room){.target_bytes = TARGET, .victim_bytes = VICTIM}), 0);
 	CU_ASSERT_EQUAL_FATAL(meter->ops->round_begin(meter, 1), 0);
 }
 
@@ -356,7 +357,7 @@ static void test_before_the_first_epoch(void)
 	struct pc_why why;
 
 	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, NULL, &why), 0);
 	refused(ask_clear(4096, PC_CACHED));
 	stop();
 }
@@ -569,7 +570,10 @@ static void test_epochs_again(void)
 {
 	start();
 	for (int i = 0; i < 3; i++) {
-		CU_ASSERT_EQUAL(meter->ops->epoch(meter, (uint64_t)(3 + i) * MIB + 1, 4096), 0);
+		CU_ASSERT_EQUAL(
+			meter->ops->epoch(meter, &(struct meter_room){.target_bytes = (uint64_t)(3 + i) * MIB + 1,
+		                                                      .victim_bytes = 4096}),
+			0);
 		check_clear(4 * MIB, PC_FLUSHED);
 		check_clear(4096, PC_CACHED);
 		refused(ask_clear((uint64_t)(10 + i) * MIB, PC_CACHED));
