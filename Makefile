@@ -184,16 +184,20 @@ check-arm64:
 
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 
-# Everything again under ASan and UBSan, the library's threads under TSan, fuzzers for a while, a booted systemd.
+# Everything again under ASan and UBSan, threads under TSan, fuzzers for a while, a booted systemd.
 check-all: deps-check
 	tests/deps slow
 	$(MAKE) -j$$(nproc) B=$(B)/asan SANITIZE="$(SANITIZERS)" units sims
 	B=$(B)/asan tests/run units sims
-	$(MAKE) -j$$(nproc) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process $(B)/tsan/test-zero
+	$(MAKE) -j$$(nproc) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process $(B)/tsan/test-zero \
+		$(B)/tsan/test-meter_crew $(B)/tsan/test-meter_taint
 	B=$(B)/tsan ONLY=process tests/run units
 	B=$(B)/tsan ONLY=zero tests/run units
+	B=$(B)/tsan ONLY=meter_crew tests/run units
+	B=$(B)/tsan ONLY=meter_taint tests/run units
 	$(MAKE) fuzz FUZZ_SECONDS=20
-	$(MAKE) all tools
+	$(MAKE) all tools sims
+	B=$(B) PAGECLEAR_SEEDS=100 tests/run sims
 	B=$(B) tests/run system
 
 FUZZ_SECONDS ?= 600

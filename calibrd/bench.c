@@ -4,38 +4,17 @@
 #include <errno.h>
 #include <math.h>
 
+#include "calibrd/bench_parts.h"
 #include "calibrd/knee.h"
-#include "calibrd/random.h"
+#include "calibrd/refine.h"
 
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
 
-enum { CONTROL = PC_KERNEL_MAX, PROBE_REPEATS = 12 };
-
-struct bench {
-	struct meter *meter;
-	const struct bench_config *config;
-	struct dataset *data;
-	const struct bench_sink *sink;
-	struct plan plan;
-	struct random random;
-	uint64_t started_ns;
-	double share_ns; /* of this epoch, mappings, knee and probe included */
-	double late_ns;  /* since the start; what this epoch has not begun by then is left out */
-	unsigned epoch;
-	uint64_t knee_bytes; /* of this epoch; 0: not seen */
-};
-
-/* What one round holds before it is known whether the round counts. */
-struct held {
-	struct series_key key;
-	double ns;
-	bool tainted;
-};
-
-struct round {
-	size_t count;
-	struct held held[2 * PC_KERNEL_MAX * 3];
+enum {
+	PROBE_REPEATS = 12,
+	LEAST_EPOCHS = 3, /* however sure two epochs are: variance lives between them */
+	CREW_LEAST = 2 << 20,
 };
 
 static uint64_t now(const struct bench *bench)
@@ -43,7 +22,7 @@ static uint64_t now(const struct bench *bench)
 	return bench->meter->ops->now_ns(bench->meter);
 }
 
-static bool stopped(const struct bench *bench)
+bool bench_stopped(const struct bench *bench)
 {
 	return bench->config->stop != NULL && *bench->config->stop != 0;
 }
@@ -66,167 +45,17 @@ static int progress(struct bench *bench)
 	                             fmin(1, spent_ns(bench) / budget_ns(bench)));
 }
 
-/* --- rounds ------------------------------------------------------------------------------------------------------ */
-
-static void hold(struct round *round, const struct block *block, unsigned kernel, enum phase phase, double ns,
-                 bool tainted)
+/* Threads, their CPUs or their memory cannot be had: a host, or a container, may say so only when they are needed. */
+static bool is_crew_trouble(int r)
 {
-	round->held[round->count++] = (struct held){
-		.key = {.bytes = block->bytes,
-	                .threads = 1,
-	                .kernel = (uint8_t)kernel,
-	                .prior = (uint8_t)block->prior,
-	                .phase = (uint8_t)phase,
-	                .page = (uint8_t)page_usual(block->bytes)},
-		.ns = ns,
-		.tainted = tainted,
-	};
+	return r == -EAGAIN || r == -ENOMEM || r == -EINVAL || r == -EPERM;
 }
 
-static int emit(struct bench *bench, const struct round *round, unsigned number, bool tainted)
+/* What one thread measures is worth having without the others. */
+static int lose_crew(struct bench *bench, int r)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < round->count && r == 0; i++) {
-		const struct held *held = &round->held[i];
-		struct round_value value = {(float)held->ns, (uint16_t)number, (uint8_t)bench->epoch};
-
-		r = dataset_add(bench->data, &held->key, &value, tainted || held->tainted);
-		if (r == 0 && bench->sink->sample != NULL)
-			r = bench->sink->sample(bench->sink->context, &held->key, &value, tainted || held->tainted);
-	}
-	return r;
-}
-
-static size_t shuffled_kernels(struct bench *bench, uint32_t mask, unsigned *order)
-{
-	size_t count = 0;
-
-	for (unsigned k = 0; k < pc_kernel_count; k++)
-		if ((mask >> k & 1) != 0)
-			order[count++] = k;
-	random_shuffle(&bench->random, order, count);
-	return count;
-}
-
-/* Three passes bring memory into the caches up to twice the knee; beyond that nothing does, and one is enough. */
-static unsigned passes(const struct bench *bench, uint64_t bytes)
-{
-	return bytes <= 2 * (bench->knee_bytes > 0 ? bench->knee_bytes : 8 * MIB) ? 3 : 1;
-}
-
-static int clear_round(struct bench *bench, const struct block *block, struct round *round)
-{
-	unsigned order[PC_KERNEL_MAX];
-	size_t count = shuffled_kernels(bench, block->kernels, order);
-	int r = 0;
-
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct meter_sample sample;
-		struct meter_ask ask = {
-			.kernel = &pc_kernels[order[i]],
-			.phase = block->kind == BLOCK_SINGLE ? PHASE_SINGLE : PHASE_CLEAR,
-			.prior = block->prior,
-			.bytes = block->bytes,
-			.passes = passes(bench, block->bytes),
-			.read = block->kind == BLOCK_CLEAR,
-		};
-
-		r = bench->meter->ops->sample(bench->meter, &ask, &sample);
-		if (r < 0)
-			break;
-		hold(round, block, order[i], ask.phase, sample.ns, sample.tainted);
-		if (ask.read)
-			hold(round, block, order[i], PHASE_READ, sample.read_ns, sample.tainted);
-	}
-	return r;
-}
-
-/* Largest array that the knee is looked for with. Twice the reported cache, since reports lie in both
- * directions never less than 64 MiB. */
-static uint64_t knee_top(const struct bench *bench)
-{
-	uint64_t top = 2 * bench->config->llc_bytes;
-
-	if (top < 64 * MIB)
-		top = 64 * MIB;
-	while (top > bench->plan.limits.most_bytes || top > bench->config->memory_bytes / 2)
-		top /= 2;
-	return top;
-}
-
-static uint64_t victim_bytes(const struct bench *bench, enum phase phase)
-{
-	const struct bench_config *config = bench->config;
-	uint64_t bytes = phase == PHASE_VICTIM_L1   ? (config->l1_bytes > 0 ? config->l1_bytes : 32 * KIB)
-	                 : phase == PHASE_VICTIM_L2 ? (config->l2_bytes > 0 ? config->l2_bytes : 512 * KIB)
-	                 : bench->knee_bytes > 0    ? bench->knee_bytes / 2
-	                                            : 4 * MIB;
-
-	if (phase == PHASE_VICTIM_LLC && bytes > knee_top(bench) / 2)
-		bytes = knee_top(bench) / 2; /* little memory */
-	return bytes / 4096 * 4096;
-}
-
-/* One victim: every kernel and the control once, in shuffled order; what is kept is the difference from the control. */
-static int victim_round(struct bench *bench, const struct block *block, enum phase phase, struct round *round)
-{
-	unsigned order[PC_KERNEL_MAX + 1];
-	size_t count = shuffled_kernels(bench, block->kernels, order), first = round->count;
-	double control = 0;
-	bool control_tainted = false;
-	int r = 0;
-
-	order[count++] = CONTROL;
-	random_shuffle(&bench->random, order, count);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct meter_sample sample = {0};
-		struct meter_ask ask = {
-			.kernel = order[i] == CONTROL ? NULL : &pc_kernels[order[i]],
-			.phase = phase,
-			.prior = block->prior,
-			.bytes = block->bytes,
-			.victim_bytes = victim_bytes(bench, phase),
-		};
-
-		r = bench->meter->ops->sample(bench->meter, &ask, &sample);
-		if (order[i] != CONTROL) {
-			hold(round, block, order[i], phase, sample.ns, sample.tainted);
-			continue;
-		}
-		control = sample.ns;
-		control_tainted = sample.tainted;
-	}
-	for (size_t i = first; i < round->count; i++) {
-		round->held[i].ns -= control;
-		round->held[i].tainted |= control_tainted;
-	}
-	return r;
-}
-
-/* An extent that the private caches hold does not displace what lies beyond them: reading millions of lines again would
- * only add their noise. */
-static int scrub_round(struct bench *bench, const struct block *block, struct round *round)
-{
-	enum phase last = block->bytes >= victim_bytes(bench, PHASE_VICTIM_L2) ? PHASE_VICTIM_LLC : PHASE_VICTIM_L2;
-	int r = 0;
-
-	for (enum phase phase = PHASE_VICTIM_L1; phase <= last && r == 0; phase++)
-		r = victim_round(bench, block, phase, round);
-	return r;
-}
-
-static int one_round(struct bench *bench, const struct block *block, unsigned number)
-{
-	struct round round = {.count = 0};
-	int r = bench->meter->ops->round_begin(bench->meter, random_next(&bench->random)), e;
-	bool tainted;
-
-	if (r == 0)
-		r = block->kind == BLOCK_SCRUB ? scrub_round(bench, block, &round) : clear_round(bench, block, &round);
-	tainted = bench->meter->ops->round_end(bench->meter);
-	e = r == 0 ? emit(bench, &round, number, tainted) : r;
-	return e == 0 && stopped(bench) ? -ECANCELED : e;
+	plan_drop_threads(&bench->plan);
+	return bench->sink->crew_lost != NULL ? bench->sink->crew_lost(bench->sink->context, r) : 0;
 }
 
 /* A block ends early when it has used up its time: the first rounds on an unknown host may cost far more than thought.
@@ -239,9 +68,9 @@ static int run_block(struct bench *bench, struct block *block)
 	int r = 0;
 
 	while (r == 0 && done < block->rounds && (done == 0 || (double)(now(bench) - start) < allotted))
-		r = one_round(bench, block, done++);
+		r = rounds_take(bench, block, done++);
 	plan_spent(block, done, (double)(now(bench) - start));
-	return r;
+	return block->threads > 1 && is_crew_trouble(r) ? lose_crew(bench, r) : r;
 }
 
 /* All blocks of the epoch that do (or do not) wait for the race, in shuffled order, as far as its time goes. */
@@ -256,7 +85,7 @@ static int run_blocks(struct bench *bench, bool waiting)
 	for (size_t i = 0; i < bench->plan.count && r == 0; i++) {
 		struct block *block = &bench->plan.blocks[order[i]];
 
-		if ((block->field != FIELD_ALL) != waiting || block->kernels == 0)
+		if ((block->field > FIELD_GIVEN) != waiting || block->kernels == 0)
 			continue;
 		if (spent_ns(bench) > bench->late_ns)
 			break;
@@ -275,6 +104,18 @@ static bool has_time(const struct bench *bench, double start_ns)
 	return spent_ns(bench) - start_ns < bench->share_ns / 5;
 }
 
+/* Twice the reported cache, since reports lie in both directions never less than 64 MiB. */
+uint64_t bench_knee_top(const struct bench *bench)
+{
+	uint64_t top = 2 * bench->config->llc_bytes;
+
+	if (top < 64 * MIB)
+		top = 64 * MIB;
+	while (top > bench->plan.limits.most_bytes || top > bench->config->memory_bytes / 2)
+		top /= 2;
+	return top;
+}
+
 static int find_knee(struct bench *bench)
 {
 	struct knee_point curve[64];
@@ -282,13 +123,13 @@ static int find_knee(struct bench *bench)
 	size_t count = 0;
 	int r = 0;
 
-	for (uint64_t bytes = 256 * KIB; bytes <= knee_top(bench) && count + 1 < 64 && has_time(bench, start);
+	for (uint64_t bytes = 256 * KIB; bytes <= bench_knee_top(bench) && count + 1 < 64 && has_time(bench, start);
 	     bytes *= 2)
 		for (uint64_t size = bytes; size <= bytes / 2 * 3 && r == 0; size += bytes / 2) {
 			curve[count].bytes = size;
-			if (size <= knee_top(bench))
+			if (size <= bench_knee_top(bench))
 				r = bench->meter->ops->latency(bench->meter, size, &curve[count++].ns);
-			if (r == 0 && stopped(bench))
+			if (r == 0 && bench_stopped(bench))
 				r = -ECANCELED;
 		}
 	if (r < 0)
@@ -311,7 +152,7 @@ static int probe_once(struct bench *bench, uint64_t bytes, enum pc_prior prior)
 	tainted = bench->meter->ops->round_end(bench->meter);
 	if (r == 0 && !tainted && bench->sink->probe != NULL)
 		r = bench->sink->probe(bench->sink->context, &probe);
-	return r == 0 && stopped(bench) ? -ECANCELED : r;
+	return r == 0 && bench_stopped(bench) ? -ECANCELED : r;
 }
 
 static int run_probe(struct bench *bench)
@@ -340,27 +181,49 @@ static uint64_t most_target(const struct bench *bench)
 	for (size_t i = 0; i < bench->plan.count; i++)
 		if (bench->plan.blocks[i].bytes > most)
 			most = bench->plan.blocks[i].bytes;
-	return most > knee_top(bench) ? most : knee_top(bench);
+	return most > bench_knee_top(bench) ? most : bench_knee_top(bench);
 }
 
-static uint64_t most_victim(const struct bench *bench)
+/* Half of the memory is for the caller's targets, a quarter for the victims, an eighth each for the other threads and
+ * for base pages. Mappings are whole huge pages: a crew that could not have one each takes no part. */
+static struct plan_means means(const struct bench_config *config)
 {
-	uint64_t most = victim_bytes(bench, PHASE_VICTIM_L2);
+	uint64_t crew_bytes = config->threads > 1 ? config->memory_bytes / 8 / (config->threads - 1) : 0;
 
-	return most > knee_top(bench) / 2 ? most : knee_top(bench) / 2;
+	crew_bytes -= crew_bytes < METER_OVERHEAD_THREAD ? crew_bytes : METER_OVERHEAD_THREAD;
+	return (struct plan_means){.kernels = config->kernels,
+	                           .memory_bytes = config->memory_bytes / 2,
+	                           .base_bytes = config->memory_bytes / 8,
+	                           .threads = crew_bytes >= CREW_LEAST ? config->threads : 0,
+	                           .crew_bytes = crew_bytes};
+}
+
+static struct meter_room room(const struct bench *bench)
+{
+	struct meter_room room = {.target_bytes = most_target(bench), .victim_bytes = bench_knee_top(bench) / 2};
+
+	for (size_t i = 0; i < bench->plan.count; i++) {
+		const struct block *block = &bench->plan.blocks[i];
+
+		if (block->kind == BLOCK_SPOT && block->bytes > room.base_bytes)
+			room.base_bytes = block->bytes;
+		if (block->threads > 1 && block->bytes > room.crew_bytes)
+			room.crew_bytes = block->bytes;
+	}
+	return room;
 }
 
 static int run_epoch(struct bench *bench)
 {
 	unsigned left = bench->plan.limits.epochs - bench->epoch;
+	struct meter_room mappings = room(bench);
 	double due;
 	int r;
 
 	bench->share_ns = (budget_ns(bench) - spent_ns(bench)) / left;
 	due = spent_ns(bench) + bench->share_ns;
 	bench->late_ns = due + bench->share_ns / 4; /* the next epochs make good for it */
-	r = bench->meter->ops->epoch(bench->meter, &(struct meter_room){.target_bytes = most_target(bench),
-	                                                                .victim_bytes = most_victim(bench)});
+	r = bench->meter->ops->epoch(bench->meter, &mappings);
 	if (r == 0)
 		r = find_knee(bench);
 	if (r == 0)
@@ -374,6 +237,14 @@ static int run_epoch(struct bench *bench)
 	return r == 0 ? run_blocks(bench, true) : r;
 }
 
+/* From the second epoch on: what is settled, and where a size more would tell. 1: nothing is open any more. */
+static int look_back(struct bench *bench)
+{
+	int r = bench->epoch > 0 ? refine(&bench->plan, bench->data, bench->config->scrub_weight) : 0;
+
+	return r == 0 && bench->epoch >= LEAST_EPOCHS && refine_is_settled(&bench->plan) ? 1 : r;
+}
+
 int bench_run(struct meter *meter, const struct bench_config *config, struct dataset *data,
               const struct bench_sink *sink)
 {
@@ -385,17 +256,20 @@ int bench_run(struct meter *meter, const struct bench_config *config, struct dat
 		.sink = sink != NULL ? sink : &nobody,
 		.random = {config->seed},
 	};
+	struct plan_means allowed = means(config);
 	int r = 0;
 
 	bench.started_ns = now(&bench);
-	plan_build(&bench.plan, config->effort, config->kernels, config->memory_bytes / 2);
+	plan_build(&bench.plan, config->effort, &allowed);
 	bench.plan.keep = config->keep;
 	for (bench.epoch = 0; bench.epoch < bench.plan.limits.epochs && r == 0; bench.epoch++) {
 		if (spent_ns(&bench) >= budget_ns(&bench))
 			break;
 		r = progress(&bench);
 		if (r == 0)
+			r = look_back(&bench);
+		if (r == 0)
 			r = run_epoch(&bench);
 	}
-	return r;
+	return r < 0 ? r : 0;
 }

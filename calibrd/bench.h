@@ -17,6 +17,8 @@ struct bench_config {
 	uint32_t kernels;      /* bits of pc_kernels that passed their trial */
 	uint32_t keep;         /* of these, those that the policy in force names */
 	uint64_t memory_bytes; /* most that targets and victims may take together */
+	unsigned threads;      /* CPUs that also clear together; 0 and 1: none. The meter must have as many */
+	double scrub_weight;   /* by which a scrub's cost is judged: where more rounds would tell */
 	uint64_t l1_bytes, l2_bytes,
 		llc_bytes; /* as reported, 0: unknown; hints for victims and for the knee's search */
 	uint64_t seed;
@@ -40,6 +42,7 @@ struct bench_sink {
 	int (*knee)(void *context, unsigned epoch, uint64_t bytes);
 	int (*probe)(void *context, const struct bench_probe *probe);
 	int (*progress)(void *context, unsigned epoch, unsigned epochs, double share);
+	int (*crew_lost)(void *context, int error); /* several threads cannot be measured: -errno says why */
 };
 
 /* data gets every sample that the sink gets. 0, -ECANCELED if stopped, or what the meter or the sink returned. */

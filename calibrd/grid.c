@@ -9,9 +9,11 @@
 
 #include "pageclear/policy.h"
 
-static const double slower_margin = 0.03;  /* significantly slower than this: forbidden */
-static const double guard = 0.04879;       /* ln 1.05: what either prior may lose when the prior is unknown */
+static const double slower_margin = 0.03; /* surely slower than this: forbidden, */
+static const double sure = 0.98;          /* of hundreds of cells some look bad by chance; seven pairs can be as sure */
+static const double guard = 0.04879;      /* ln 1.05: what either prior may lose when the prior is unknown */
 static const double least_scale_ns = 1e-3; /* a scrub that costs libc less than this is no measure for others */
+static const double most_octaves = 2; /* between sizes that are interpolated between: one of a coarse grid left out */
 
 /* --- pairs of one cell ------------------------------------------------------------------------------------------- */
 
@@ -39,19 +41,51 @@ static void known_pairs(const struct dataset *data, unsigned intent, struct cost
 	costs_paired(data, &key, kernel, 0, out);
 }
 
+/* True if a kernel surely costs over `limit` more than libc. Pairs of one epoch are alike, so that an interval over all
+ * of them is too sure of itself: three of four epochs must have seen a loss as well. */
+static bool surely_loses(const struct cost_points *pairs, double limit)
+{
+	double epochs[COST_EPOCHS];
+	unsigned seen = 0, losses = 0;
+
+	if (!(stats_median_interval(pairs->value, pairs->count, sure).low > limit))
+		return false;
+	costs_centre(pairs, epochs);
+	for (unsigned e = 0; e < COST_EPOCHS; e++) {
+		if (isnan(epochs[e]))
+			continue;
+		seen++;
+		if (epochs[e] > 0)
+			losses++;
+	}
+	return 4 * losses >= 3 * seen;
+}
+
+/* What stands against a kernel that is chosen without knowing the prior. */
+struct guarded {
+	double worse; /* the larger l of the two priors */
+	bool broken;  /* surely, by one of them */
+};
+
+static struct guarded guarded(const struct cost_points *cached, const struct cost_points *flushed)
+{
+	return (struct guarded){fmax(costs_centre(cached, NULL), costs_centre(flushed, NULL)),
+	                        surely_loses(cached, guard) || surely_loses(flushed, guard)};
+}
+
 /* Mean of the two logs, the i-th round of an epoch under one prior with the i-th under the other. */
-static bool unknown_pairs(const struct dataset *data, unsigned intent, struct cost_key key, unsigned kernel,
-                          struct cost_points *out)
+static struct guarded unknown_pairs(const struct dataset *data, unsigned intent, struct cost_key key, unsigned kernel,
+                                    struct cost_points *out)
 {
 	static _Thread_local struct cost_points flushed;
+	struct guarded against;
 	size_t kept = 0, j = 0;
-	bool loses;
 
 	key.prior = PC_CACHED;
 	known_pairs(data, intent, key, kernel, out);
 	key.prior = PC_FLUSHED;
 	known_pairs(data, intent, key, kernel, &flushed);
-	loses = costs_centre(out, NULL) > guard || costs_centre(&flushed, NULL) > guard;
+	against = guarded(out, &flushed);
 	for (size_t i = 0; i < out->count && j < flushed.count; i++) {
 		while (j < flushed.count && flushed.epoch[j] < out->epoch[i])
 			j++;
@@ -62,7 +96,7 @@ static bool unknown_pairs(const struct dataset *data, unsigned intent, struct co
 		out->round[kept++] = out->round[i];
 	}
 	out->count = kept;
-	return loses;
+	return against;
 }
 
 /* True if point i of a is also in b, where *j moves on. Both are in order. */
@@ -102,6 +136,16 @@ static void displacements(const struct dataset *data, struct cost_key key, unsig
 	out->count = kept;
 }
 
+/* Median clear of flushed memory, and each epoch's. */
+static double clears(const struct dataset *data, const struct cost_key *key, unsigned kernel, double *by_epoch)
+{
+	static _Thread_local struct cost_points points;
+	struct cost_key clear = {COST_CLEAR, PC_FLUSHED, key->bytes, key->threads};
+
+	costs_of(data, &clear, kernel, &points);
+	return costs_centre(&points, by_epoch);
+}
+
 /* Displacements may cancel or be nothing at all: no quotient of them is worth more than "a hundredfold". */
 static double bounded_ratio(double above, double below)
 {
@@ -111,15 +155,17 @@ static double bounded_ratio(double above, double below)
 }
 
 /* (S_k - S_libc) / (w C_libc + max(0, D_libc)): differences, since most displacements are small and many negative.
- * The scale is libc's median, as a single round's would often be next to nothing. *ratio is for people: libc's cost
- * over the kernel's, where displacements below 0 count from the lower of the two, so that the cheaper one looks
+ * The scale is libc's median, as a single round's would often be next to nothing. Clears are another block's, so an
+ * epoch's own medians stand for its rounds: what varies between epochs must be seen to. *ratio is for people: libc's
+ * cost over the kernel's, where displacements below 0 count from the lower of the two, so that the cheaper one looks
  * cheaper. */
 static void scrub_pairs(const struct dataset *data, struct cost_key key, unsigned kernel, double weight,
                         struct cost_points *out, double *ratio)
 {
 	static _Thread_local struct cost_points libc;
-	struct cost_key clear = {COST_CLEAR, PC_FLUSHED, key.bytes, key.threads};
-	double clear_libc = costs_ns(data, &clear, 0), clear_kernel = costs_ns(data, &clear, kernel);
+	double libc_epochs[COST_EPOCHS], kernel_epochs[COST_EPOCHS];
+	double clear_libc = clears(data, &key, 0, libc_epochs),
+	       clear_kernel = clears(data, &key, kernel, kernel_epochs);
 	double moved_libc, moved_kernel, least, scale;
 	size_t kept = 0, j = 0;
 
@@ -131,9 +177,13 @@ static void scrub_pairs(const struct dataset *data, struct cost_key key, unsigne
 	scale = weight * clear_libc + fmax(0, moved_libc);
 	*ratio = bounded_ratio(weight * clear_libc + moved_libc - least, weight * clear_kernel + moved_kernel - least);
 	for (size_t i = 0; i < out->count && scale > least_scale_ns && !isnan(clear_kernel); i++) {
+		size_t epoch = out->epoch[i] % COST_EPOCHS;
+		double more = kernel_epochs[epoch] - libc_epochs[epoch];
+
 		if (!shared_round(out, i, &libc, &j))
 			continue;
-		out->value[kept] = (weight * (clear_kernel - clear_libc) + out->value[i] - libc.value[j]) / scale;
+		more = isnan(more) ? clear_kernel - clear_libc : more;
+		out->value[kept] = (weight * more + out->value[i] - libc.value[j]) / scale;
 		out->epoch[kept] = out->epoch[i];
 		out->round[kept++] = out->round[i];
 	}
@@ -142,7 +192,7 @@ static void scrub_pairs(const struct dataset *data, struct cost_key key, unsigne
 
 /* --- cells ------------------------------------------------------------------------------------------------------- */
 
-static int fill_cell(struct cell *cell, const struct cost_points *pairs, bool loses)
+static int fill_cell(struct cell *cell, const struct cost_points *pairs, const struct guarded *against)
 {
 	cell->l = costs_centre(pairs, cell->epoch);
 	cell->ratio = exp(-cell->l);
@@ -155,7 +205,10 @@ static int fill_cell(struct cell *cell, const struct cost_points *pairs, bool lo
 	cell->count = pairs->count;
 	cell->measured = true;
 	cell->interval = stats_median_interval(cell->pairs, cell->count, 0.95);
-	cell->forbidden = loses || cell->interval.low > slower_margin;
+	cell->worse = against != NULL ? against->worse : cell->l;
+	cell->forbidden = (against != NULL && against->broken) || surely_loses(pairs, slower_margin);
+	cell->doubtful =
+		!cell->forbidden && (cell->interval.low > slower_margin || (against != NULL && cell->worse > guard));
 	return 0;
 }
 
@@ -165,25 +218,26 @@ static int build_cell(struct grid *grid, const struct dataset *data, size_t size
 	struct cost_key key = {COST_CLEAR, grid->prior, grid->bytes[size], grid->threads};
 	struct cell *cell = grid_cell(grid, size, kernel);
 	double scrub_ratio = 0;
-	bool loses = false;
+	struct guarded against;
+	bool both = grid->intent != PAGECLEAR_SCRUB && grid->prior == PC_UNKNOWN;
 	int r;
 
 	if (grid->intent == PAGECLEAR_SCRUB) {
 		key.prior = PC_FLUSHED;
 		scrub_pairs(data, key, kernel, weight, &pairs, &scrub_ratio);
-	} else if (grid->prior == PC_UNKNOWN) {
-		loses = unknown_pairs(data, grid->intent, key, kernel, &pairs);
+	} else if (both) {
+		against = unknown_pairs(data, grid->intent, key, kernel, &pairs);
 	} else {
 		known_pairs(data, grid->intent, key, kernel, &pairs);
 	}
-	r = fill_cell(cell, &pairs, loses);
+	r = fill_cell(cell, &pairs, both ? &against : NULL);
 	if (grid->intent == PAGECLEAR_SCRUB)
 		cell->ratio = scrub_ratio;
 	if (kernel == 0) { /* the measure of all: there even where the two priors share no epoch, so hold no pair */
 		cell->measured = true;
 		cell->ratio = 1;
-		cell->l = 0;
-		cell->forbidden = false;
+		cell->l = cell->worse = 0;
+		cell->forbidden = cell->doubtful = false;
 	}
 	return r;
 }
@@ -293,6 +347,53 @@ static void drop_unheard(struct grid *grid, uint32_t kernels)
 	grid->sizes = kept;
 }
 
+/* --- interpolation ----------------------------------------------------------------------------------------------- */
+
+static double octaves(const struct grid *grid, size_t from, size_t to)
+{
+	return log2((double)grid->bytes[to] / (double)grid->bytes[from]);
+}
+
+static double between(double a, double b, double share)
+{
+	return a + share * (b - a);
+}
+
+static void interpolate(struct grid *grid, unsigned kernel, size_t below, size_t size, size_t above)
+{
+	const struct cell *a = grid_cell(grid, below, kernel), *b = grid_cell(grid, above, kernel);
+	double share = octaves(grid, below, size) / octaves(grid, below, above);
+	struct cell *cell = grid_cell(grid, size, kernel);
+
+	*cell = (struct cell){
+		.measured = true,
+		.interpolated = true,
+		.forbidden = a->forbidden && b->forbidden,
+		.worse = between(a->worse, b->worse, share),
+		.l = between(a->l, b->l, share),
+		.ratio = exp(between(log(a->ratio), log(b->ratio), share)),
+		.interval = {fmin(a->interval.low, b->interval.low), fmax(a->interval.high, b->interval.high)},
+	};
+	cell->doubtful = grid->intent != PAGECLEAR_SCRUB && grid->prior == PC_UNKNOWN && cell->worse > guard;
+	for (unsigned e = 0; e < COST_EPOCHS; e++)
+		cell->epoch[e] = between(a->epoch[e], b->epoch[e], share); /* NaN where either is */
+}
+
+static void fill_gaps(struct grid *grid)
+{
+	for (unsigned k = 1; k < pc_kernel_count; k++) {
+		size_t below = GRID_SIZES;
+
+		for (size_t i = 0; i < grid->sizes; i++) {
+			if (!grid_cell(grid, i, k)->measured)
+				continue;
+			for (size_t j = below + 1; j < i && octaves(grid, below, i) <= most_octaves; j++)
+				interpolate(grid, k, below, j, i);
+			below = i;
+		}
+	}
+}
+
 int grid_build(struct grid *out, const struct dataset *data, unsigned intent, enum pc_prior prior, unsigned threads,
                uint32_t kernels, double scrub_weight)
 {
@@ -320,6 +421,7 @@ int grid_build(struct grid *out, const struct dataset *data, unsigned intent, en
 	}
 	find_widths(&grid);
 	find_noise(&grid);
+	fill_gaps(&grid);
 	*out = grid;
 	return 0;
 }

@@ -13,14 +13,19 @@
 #include "calibrd/stats.h"
 #include "kernels/kernels.h"
 
-enum { GRID_SIZES = 64 };
+enum { GRID_SIZES = 128 }; /* the thorough grid's 46, and 80 inside crossovers' brackets */
 
+/* A kernel without pairs at a size, but with some on both sides of it and at most two octaves apart, is interpolated:
+ * linear in the size's logarithm. That speaks for what it costs there and proves nothing. */
 struct cell {
-	bool measured;
-	bool forbidden; /* by the data: significantly slower than libc, or the unknown prior's guard broken */
-	bool unproven;  /* by solve_proven(): part of a segment whose gain it could not prove */
-	double l;       /* ln(cost / libc's cost): median over epochs of the medians of pairs; 0 for libc */
-	double ratio;   /* libc's cost over this kernel's, for people: exp(-l), for scrub within 0.01 and 100 */
+	bool measured;     /* what stands below may be used: it comes from pairs, or is interpolated */
+	bool interpolated; /* no pairs, no noise; the interval spans both neighbours', forbidden only if both are */
+	bool forbidden;    /* surely slower than libc, the unknown prior's guard surely broken, or by spot_forbid() */
+	bool doubtful; /* that guard is broken, not surely or as interpolated: no new rule, but an old one may stay */
+	bool unproven; /* by solve_proven(): part of a segment whose gain it could not prove */
+	double l;      /* ln(cost / libc's cost): median over epochs of the medians of pairs; 0 for libc */
+	double worse;  /* unknown prior: the larger l of the two, by which the guard goes; else l */
+	double ratio;  /* libc's cost over this kernel's, for people: exp(-l), for scrub within 0.01 and 100 */
 	struct interval interval;  /* 95 % of the pairs' median */
 	double epoch[COST_EPOCHS]; /* l of each epoch, NaN where there is none */
 	size_t count;

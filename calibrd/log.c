@@ -10,6 +10,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+const char *log_program = "calibrd";
+
 /* systemd tells services by JOURNAL_STREAM=DEVICE:INODE which stream the journal reads (systemd.exec(5)). Whatever they
  * start inherits the variable, though perhaps not the stream. */
 static bool is_journal(int fd)
@@ -37,5 +39,5 @@ void log_say(enum log_level level, const char *format, ...)
 	if (is_journal(STDERR_FILENO))
 		fprintf(stderr, "%s%s\n", prefix[level], text);
 	else
-		fprintf(stderr, "calibrd: %s%s\n", words[level], text);
+		fprintf(stderr, "%s: %s%s\n", log_program, words[level], text);
 }

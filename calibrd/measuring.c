@@ -10,6 +10,7 @@
 #include "calibrd/meter.h"
 #include "calibrd/service_parts.h"
 #include "calibrd/settle.h"
+#include "calibrd/surroundings.h"
 #include "calibrd/verdict.h"
 
 /* A child that takes half as long again as it should, and half a minute, is hung. */
@@ -28,6 +29,7 @@ void measuring_stop(struct service *service)
 	if (service->running)
 		run_free(&service->run);
 	service->running = false;
+	service->before = look_free(service->before);
 }
 
 static int abandon(struct service *service, const struct pc_why *why)
@@ -52,34 +54,72 @@ static void name_faulted(uint32_t faulted, char *text, size_t size)
 		log_warning("left out, since their trial failed on this host: %s", text);
 }
 
-static int remember(struct service *service, struct verdict *verdict, char *faulted, size_t faulted_size,
-                    struct pc_why *why)
+static int cannot_look(struct pc_why *why, int r)
 {
-	struct run *run = &service->run;
-	struct calibration *calibration = &service->calibration;
-	int r;
+	return pc_why(why, r, "cannot read in /proc and /sys what else goes on here: %s", strerror(-r));
+}
 
+/* What the record of a calibration points to while it is written. */
+struct notes {
+	struct verdict verdict;
+	char faulted[PC_KERNEL_MAX * PC_KERNEL_NAME], surroundings[SURROUNDINGS_TEXT];
+};
+
+/* After the child's end, which adds its time to ours. */
+static int look_around(const struct service *service, struct surroundings *out, struct pc_why *why)
+{
+	struct look *after = NULL;
+	int r = look_new(&after, NULL);
+
+	if (r == 0)
+		r = surroundings_find(out, service->before, after, service->run.taints.cpu, NULL);
+	look_free(after);
+	return r < 0 ? cannot_look(why, r) : 0;
+}
+
+static int judge(const struct service *service, struct notes *notes, struct pc_why *why)
+{
+	const struct run *run = &service->run;
+	struct surroundings around;
+	int r = look_around(service, &around, why);
+
+	if (r < 0)
+		return r;
+	surroundings_text(&around, &run->taints, notes->surroundings);
 	verdict_reach(&(struct verdict_facts){.data = &run->data,
 	                                      .kernels = run->passed,
 	                                      .tainted = run_tainted(run),
-	                                      .emulated = strstr(service->topology->hypervisor, "TCG") != NULL},
-	              verdict);
-	name_faulted(run->faulted, faulted, faulted_size);
+	                                      .emulated = strstr(service->topology->hypervisor, "TCG") != NULL,
+	                                      .taints = &run->taints,
+	                                      .surroundings = &around},
+	              &notes->verdict);
+	name_faulted(run->faulted, notes->faulted, sizeof(notes->faulted));
+	return 0;
+}
+
+static int remember(struct service *service, struct notes *notes, struct pc_why *why)
+{
+	struct run *run = &service->run;
+	struct calibration *calibration = &service->calibration;
+	int r = judge(service, notes, why);
+
+	if (r < 0)
+		return r;
 	calibration->state = CALIBRATION_DONE;
 	calibration->finished = time(NULL);
 	calibration->knee_bytes = run_knee(run);
-	snprintf(calibration->quality, sizeof(calibration->quality), "%s", verdict->quality);
-	calibration->reasons = verdict->reasons;
-	calibration->faulted = faulted;
-	log_info("quality: %s (%s)", verdict->quality, verdict->reasons);
+	snprintf(calibration->quality, sizeof(calibration->quality), "%s", notes->verdict.quality);
+	calibration->reasons = notes->verdict.reasons;
+	calibration->faulted = notes->faulted;
+	calibration->surroundings = notes->surroundings;
+	log_info("quality: %s (%s)", notes->verdict.quality, notes->verdict.reasons);
 	r = settle_probe(&service->config, &run->data, &run->probes, calibration, why);
 	return r < 0 ? r : store_finish(service->store, calibration, &run->data, why);
 }
 
 static int conclude(struct service *service)
 {
-	struct verdict verdict;
-	char faulted[PC_KERNEL_MAX * PC_KERNEL_NAME];
+	struct notes notes;
 	struct pc_why why;
 	int r = 0;
 
@@ -88,7 +128,7 @@ static int conclude(struct service *service)
 		           "no sample was taken undisturbed in time: this host is too slow or too busy for effort %s",
 		           service->calibration.effort);
 	if (r == 0)
-		r = remember(service, &verdict, faulted, sizeof(faulted), &why);
+		r = remember(service, &notes, &why);
 	if (r < 0)
 		return abandon(service, &why);
 	if (service_worth_publishing(service, &service->calibration))
@@ -103,7 +143,7 @@ static int conclude(struct service *service)
 		           &why);
 	if (r >= 0)
 		r = service_refresh_old(service, &why);
-	service->calibration.reasons = service->calibration.faulted = NULL;
+	service->calibration.reasons = service->calibration.faulted = service->calibration.surroundings = NULL;
 	measuring_stop(service);
 	if (r >= 0 && service->again)
 		return service_look_again(service);
@@ -163,6 +203,7 @@ static int make_order(const struct service *service, struct order *order, struct
 		.excluded = service->config.exclude,
 		.keep = service->old != NULL ? settle_named(service->old) : 0,
 		.nice = service->options->once ? 0 : 5,
+		.scrub_weight = service->config.scrub_weight,
 	};
 	return 0;
 }
@@ -197,7 +238,8 @@ int measuring_start(struct service *service)
 	service->seconds = effort_limits[service->config.effort].seconds;
 	log_info("measuring for about %.0f s (effort %s)", service->seconds, calibration->effort);
 	service->running = true;
-	r = run_start(&service->run, &order, &why);
+	r = look_new(&service->before, NULL);
+	r = r < 0 ? cannot_look(&why, r) : run_start(&service->run, &order, &why);
 	if (r == 0 && (r = watch(service)) < 0)
 		pc_why(&why, r, "cannot watch the measuring process: %s", strerror(-r));
 	return r < 0 ? abandon(service, &why) : 0;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "calibrd/samples.h"
+#include "calibrd/taints.h"
 #include "kernels/kernels.h"
 #include "libpolicy/document.h"
 #include "libpolicy/why.h"
@@ -35,7 +36,7 @@ struct meter_sample {
 	double ns; /* the clear with its fence; of several threads the mean of what each took, from the common start;
 	            * for victims the re-read of the victim */
 	double read_ns; /* the first read, if asked for; likewise */
-	bool tainted;   /* an involuntary switch or a migration happened meanwhile */
+	bool tainted;   /* time was lost, or a migration happened meanwhile */
 };
 
 /* What an epoch's mappings must hold. */
@@ -63,6 +64,8 @@ struct meter_ops {
 	 * *whole_ns the probe as a whole. */
 	int (*probe)(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *loads,
 	             double *whole_ns);
+	/* What undid samples and rounds so far. May be NULL. */
+	void (*taints)(struct meter *meter, struct taints *out);
 	void (*free)(struct meter *meter);
 };
 
@@ -70,13 +73,16 @@ struct meter {
 	const struct meter_ops *ops;
 };
 
-/* What the real meter maps beside targets and victims. */
-enum { METER_OVERHEAD = 10 << 20 };
+/* What the real meter maps beside targets, victims and large extents on base pages; and for every other thread that
+ * was ever asked for beside its crew_bytes (or twice those, once it was asked for large extents on base pages). */
+enum { METER_OVERHEAD = 10 << 20, METER_OVERHEAD_THREAD = 2 << 20 };
 
 struct crew;
 
 /* The real one, on the CPU it is called on: pins the caller there. crew: the CPUs that asks with several threads may
- * use besides, copied; NULL: none. */
+ * use, the caller's own among them, copied; NULL: that alone. Its other threads are started when they are first asked
+ * for, and sleep between asks; failing to get them, or their memory, is -errno of sample(). All calls come from the
+ * thread that made it. */
 int meter_real_new(struct meter **out, const struct crew *crew, struct pc_why *why);
 
 static inline struct meter *meter_free(struct meter *meter)

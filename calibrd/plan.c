@@ -15,7 +15,13 @@ enum {
 	SINGLE_MOST = 16384, /* small flushed sizes are also asked for alone */
 	SCRUB_LEAST = 4096,  /* from here the built-in policy scrubs otherwise than libc does */
 	SCRUB_MOST = 16 << 20,
+	THREADS_MOST = 64 << 20,
+	SPOT_LEAST = 2 << 20, /* where chunks and huge pages begin to be told apart (design: spot checks) */
+	SPOT_MOST = 32 << 20,
 };
+
+/* Share of its wish that a settled block still gets: epochs differ, and a decision must be seen to hold. */
+static const double settled_share = 0.15;
 
 const struct effort_limits effort_limits[EFFORTS] = {
 	[EFFORT_QUICK] = {"quick", 10, 3, 64 * MIB, 1},
@@ -53,24 +59,34 @@ static int kernel_count(const struct block *block)
 	return block->kernels == 0 ? 4 : __builtin_popcount(block->kernels);
 }
 
+/* Samples a kernel in a round. Of a spot check: whole, two chunks each way, base pages. */
+static int ways(const struct block *block)
+{
+	return block->kind == BLOCK_SPOT ? 6 : 1;
+}
+
 /* What a round costs before one was taken: figures of one Zen 3 guest, corrected by the first round. */
 static double round_estimate(const struct block *block)
 {
 	double ns_per_kib = block->kind == BLOCK_SCRUB ? 400 * 3 : 500;
 	double victims = block->kind == BLOCK_SCRUB ? 4e6 : 0;
 
-	return kernel_count(block) * (2e4 + victims + (double)block->bytes / 1024 * ns_per_kib);
+	return kernel_count(block) * ways(block) * (2e4 + victims + (double)block->bytes / 1024 * ns_per_kib);
 }
 
-static void add(struct plan *plan, struct block block)
+static bool add(struct plan *plan, struct block block)
 {
 	if (plan->count == PLAN_BLOCKS)
-		return; /* test_plan shows that the grid of every effort fits */
-	block.kernels = block.field == FIELD_ALL ? plan->kernels : 0;
+		return false; /* test_plan shows that the grid of every effort fits */
+	if (block.field == FIELD_ALL)
+		block.kernels = plan->kernels;
+	if (block.threads == 0)
+		block.threads = 1;
 	if (block.wish == 0)
 		block.wish = wish(block.bytes);
 	block.round_ns = round_estimate(&block);
 	plan->blocks[plan->count++] = block;
+	return true;
 }
 
 static void add_size(struct plan *plan, uint64_t bytes, uint64_t memory_bytes)
@@ -92,14 +108,96 @@ static void add_size(struct plan *plan, uint64_t bytes, uint64_t memory_bytes)
 		                         .wish = 30});
 }
 
-void plan_build(struct plan *plan, enum effort effort, uint32_t kernels, uint64_t memory_bytes)
+/* Half the rounds of one thread: three kernels differ by more than a dozen do, and each thread adds to a sample. */
+static void add_threads(struct plan *plan, uint64_t bytes, const struct plan_means *means)
 {
-	*plan = (struct plan){.limits = effort_limits[effort], .kernels = kernels | 1};
+	struct block block = {.field = FIELD_CLASSES,
+	                      .prior = PC_FLUSHED,
+	                      .threads = means->threads,
+	                      .bytes = bytes,
+	                      .wish = wish(bytes) / 2};
+
+	if (means->threads < 2 || bytes > THREADS_MOST || bytes > means->crew_bytes || bytes > means->memory_bytes)
+		return;
+	add(plan, block);
+	block.prior = PC_CACHED;
+	add(plan, block);
+	if (bytes < 64 * KIB || bytes > SCRUB_MOST)
+		return;
+	block.prior = PC_FLUSHED;
+	block.kind = BLOCK_SCRUB;
+	block.wish = 8;
+	add(plan, block);
+}
+
+/* Enough rounds for a sign test over two sizes; as quick has the time for, at its sizes. */
+static void add_spots(struct plan *plan, const struct plan_means *means)
+{
+	uint64_t most = means->base_bytes < means->memory_bytes ? means->base_bytes : means->memory_bytes;
+
+	for (uint64_t bytes = SPOT_LEAST; bytes <= SPOT_MOST && bytes <= most; bytes *= 4)
+		for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED; prior++)
+			add(plan, (struct block){.kind = BLOCK_SPOT,
+			                         .field = FIELD_WINNERS,
+			                         .prior = prior,
+			                         .bytes = bytes,
+			                         .wish = 9});
+}
+
+void plan_build(struct plan *plan, enum effort effort, const struct plan_means *means)
+{
+	uint64_t memory_bytes = means->memory_bytes;
+
+	*plan = (struct plan){.limits = effort_limits[effort],
+	                      .kernels = means->kernels | 1,
+	                      .threads = means->threads > 1 ? means->threads : 0};
 	for (uint64_t bytes = SMALLEST; bytes <= plan->limits.most_bytes; bytes *= 2) {
 		add_size(plan, bytes, memory_bytes);
 		if (bytes < 64 * MIB && (bytes < 64 * KIB || plan->limits.per_octave > 1))
 			add_size(plan, bytes / 2 * 3, memory_bytes);
+		add_threads(plan, bytes, means);
 	}
+	add_spots(plan, means);
+}
+
+static bool refine(struct plan *plan, struct block wanted)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		struct block *block = &plan->blocks[i];
+
+		if (block->kind != wanted.kind || block->prior != wanted.prior || block->threads != wanted.threads ||
+		    block->bytes != wanted.bytes)
+			continue;
+		if (block->field == FIELD_GIVEN) /* another table's rivals join */
+			block->kernels |= wanted.kernels;
+		return false;
+	}
+	return add(plan, wanted);
+}
+
+bool plan_refine(struct plan *plan, enum pc_prior prior, unsigned threads, uint64_t bytes, uint32_t kernels)
+{
+	struct block block = {.kind = BLOCK_CLEAR,
+	                      .field = FIELD_GIVEN,
+	                      .prior = prior,
+	                      .threads = threads,
+	                      .bytes = bytes,
+	                      .kernels = kernels | 1};
+	bool added = refine(plan, block);
+
+	block.kind = BLOCK_SINGLE;
+	if (prior == PC_FLUSHED && threads == 1 &&
+	    bytes <= SINGLE_MOST) /* small flushed sizes are asked for in two ways */
+		refine(plan, block);
+	return added;
+}
+
+void plan_drop_threads(struct plan *plan)
+{
+	plan->threads = 0;
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->blocks[i].threads > 1)
+			plan->blocks[i].wish = plan->blocks[i].owed = plan->blocks[i].rounds = 0;
 }
 
 /* --- the budget -------------------------------------------------------------------------------------------------- */
@@ -108,8 +206,10 @@ void plan_build(struct plan *plan, enum effort effort, uint32_t kernels, uint64_
  * until enough is owed to them. No block takes more rounds than a comparison can use. */
 static double due(const struct block *block, double scale, double cheap_ns)
 {
-	double wanted = fmin(scale * block->wish, 120);
+	double wanted = fmin(scale * block->wish * (block->settled ? settled_share : 1), 120);
 
+	if (block->wish == 0)
+		return 0;
 	return block->round_ns < cheap_ns ? fmax(1, wanted) : wanted;
 }
 
@@ -178,6 +278,16 @@ static void choose(struct block *block, uint32_t chosen, uint32_t all)
 		narrow(block, chosen);
 }
 
+/* Several threads: the winners of one alone at that size as well, so that its rules can be judged. */
+static uint32_t favourites(const struct block *block, const struct dataset *data, uint32_t all)
+{
+	if (block->field == FIELD_FINALISTS)
+		return race_finalists(data, all);
+	if (block->field == FIELD_FAMILIES)
+		return race_champions(data, all);
+	return race_classes(data, all) | race_winners(data, block->bytes, block->prior, all);
+}
+
 /* Samples of 16 MiB and more are dear: four rivals of libc there. */
 static uint32_t survivors(const struct dataset *data, const struct block *block)
 {
@@ -193,9 +303,9 @@ void plan_race(struct plan *plan, const struct dataset *data)
 
 		if (block->field == FIELD_ALL)
 			narrow(block, survivors(data, block) | keep);
-		else if (block->kernels == 0 && block->field == FIELD_FINALISTS)
-			choose(block, race_finalists(data, all) | keep, all);
+		else if (block->field == FIELD_WINNERS)
+			narrow(block, block->kernels | race_winners(data, block->bytes, block->prior, all));
 		else if (block->kernels == 0)
-			choose(block, race_champions(data, all) | keep, all);
+			choose(block, favourites(block, data, all) | keep, all);
 	}
 }

@@ -9,6 +9,14 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "calibrd/taints.h"
+
+struct quiet_mark {
+	long switches; /* of any kind: a stop and a sleep count as voluntary ones */
+	int cpu;
+	uint64_t cpu_ns, wall_ns;
+};
+
 struct quiet {
 	int cpu;                          /* that the thread is pinned to */
 	int stat_fd;                      /* /proc/stat, or -1 where it is hidden */
@@ -19,6 +27,8 @@ struct quiet {
 	unsigned reference_rounds;        /* of reference_recent */
 	uint64_t reference_before;        /* of this round */
 	uint64_t sink;                    /* keeps the loop alive */
+	struct taints taints;             /* since quiet_start(); its times are quiet_taints()'s */
+	struct quiet_mark started;
 };
 
 /* Pins the caller where it is. 0 or -errno; quiet_stop() only after 0. */
@@ -33,16 +43,28 @@ void quiet_epoch(struct quiet *quiet);
 int quiet_round_begin(struct quiet *quiet);
 bool quiet_round_end(struct quiet *quiet);
 
-struct quiet_mark {
-	long switches;
-	int cpu;
-	uint64_t wall_ns, cpu_ns;
-};
+enum quiet_loss { QUIET_KEPT, QUIET_LOST, QUIET_MOVED };
 
-/* A sample: disturbed if, since the mark, it moved to another CPU, or was switched out for more than a hundredth of
- * what was timed. A sample of 100 ms that lost 20 us to another process is as good as any. */
+/* Before a sample. */
 struct quiet_mark quiet_mark(void);
-bool quiet_disturbed(const struct quiet_mark *before, double timed_ns);
+
+/* After it: what disturbed it since the mark. timed_ns: the part of that time that the sample consists of. */
+enum quiet_loss quiet_disturbed(const struct quiet_mark *before, double timed_ns);
+
+/*
+ * The rule, on the caller's marks. Pure. Lost is the time that passed less the time that the thread ran: whoever or
+ * whatever took it, a stop, a sleep, another thread, a quota, the hypervisor.
+ * With a switch a hundredth of what was timed is too much: somebody else's data came into the caches. (A sample of 100
+ * ms that lost 20 us to another process is as good as any.) Without one, interrupts took it, or the hypervisor: spread
+ * over all of the time since the mark, most of which is preparation, so a hundredth of that.
+ */
+enum quiet_loss quiet_judge(const struct quiet_mark *before, const struct quiet_mark *after, double timed_ns);
+
+/* Counts a sample in quiet->taints. */
+void quiet_count(struct quiet *quiet, enum quiet_loss loss);
+
+/* All that was counted, and the time lost since quiet_start(). For the thread that called that. */
+void quiet_taints(const struct quiet *quiet, struct taints *out);
 
 /* Takes the time of a reference loop into account: the best of at least the last 250 and at most the last 500. Pure. */
 void quiet_reference(struct quiet *quiet, uint64_t ticks);

@@ -20,7 +20,8 @@ static const struct {
 
 enum {
 	CONDITIONS = sizeof(conditions) / sizeof(conditions[0]),
-	HEARING = 3, /* rounds before a kernel may be dropped for being expensive */
+	HEARING = 3,      /* rounds before a kernel may be dropped for being expensive */
+	MIDDLE = 1 << 20, /* beyond every L2, inside every last-level cache that deserves the name */
 };
 
 /* True if under every condition measured so far `kernel` cannot plausibly win more than the margin against `rival`. */
@@ -112,7 +113,8 @@ static uint64_t largest(const struct dataset *data, enum pc_prior prior)
 	for (size_t i = 0; i < data->count; i++) {
 		const struct series_key *key = &data->series[i].key;
 
-		if (key->kernel == 0 && key->prior == prior && key->phase == PHASE_CLEAR && key->bytes > bytes)
+		if (key->kernel == 0 && key->prior == prior && key->phase == PHASE_CLEAR && key->threads == 1 &&
+		    key->chunk == 0 && key->bytes > bytes)
 			bytes = key->bytes;
 	}
 	return bytes;
@@ -153,8 +155,8 @@ static uint32_t family(uint32_t mask, enum pc_family wanted)
 	return members;
 }
 
-/* The largest size up to `most` at which libc and another kernel of the mask have undisturbed rounds, flushed. */
-static uint64_t largest_compared(const struct dataset *data, uint32_t mask, uint64_t most)
+/* The largest size up to `most` at which libc and another kernel of the mask have undisturbed rounds. */
+static uint64_t largest_compared(const struct dataset *data, enum pc_prior prior, uint32_t mask, uint64_t most)
 {
 	static _Thread_local struct cost_points pairs;
 	uint64_t bytes = 0;
@@ -162,25 +164,50 @@ static uint64_t largest_compared(const struct dataset *data, uint32_t mask, uint
 	for (size_t i = 0; i < data->count; i++) {
 		const struct series_key *key = &data->series[i].key;
 
-		if (key->phase != PHASE_CLEAR || key->prior != PC_FLUSHED || key->kernel == 0 || key->bytes > most ||
-		    key->bytes <= bytes || (mask >> key->kernel & 1) == 0)
+		if (key->phase != PHASE_CLEAR || key->prior != prior || key->threads != 1 || key->kernel == 0 ||
+		    key->bytes > most || key->bytes <= bytes || (mask >> key->kernel & 1) == 0)
 			continue;
-		costs_paired(data, &(struct cost_key){COST_CLEAR, PC_FLUSHED, key->bytes, 1}, key->kernel, 0, &pairs);
+		costs_paired(data, &(struct cost_key){COST_CLEAR, prior, key->bytes, 1}, key->kernel, 0, &pairs);
 		if (pairs.count > 0)
 			bytes = key->bytes;
 	}
 	return bytes;
 }
 
-/* Judged at 1 MiB: beyond every L2, inside every last-level cache that deserves the name; where memory or disturbances
- * left no such size, at the largest one below. Two non-temporal ones, for what the faster displaces is not known yet:
- * on a Skylake AVX-512 clears as fast as AVX, and the victim takes 60 % longer to read after it (Beulich 2021). */
+/* Judged at 1 MiB; where memory or disturbances left no such size, at the largest one below. Two non-temporal ones, for
+ * what the faster displaces is not known yet: on a Skylake AVX-512 clears as fast as AVX, and the victim takes 60 %
+ * longer to read after it (Beulich 2021). */
 uint32_t race_champions(const struct dataset *data, uint32_t mask)
 {
-	struct cost_key key = {COST_CLEAR, PC_FLUSHED, largest_compared(data, mask, 1 << 20), 1};
+	struct cost_key key = {COST_CLEAR, PC_FLUSHED, largest_compared(data, PC_FLUSHED, mask, MIDDLE), 1};
 	uint32_t champions = 1;
 
 	for (enum pc_family f = PC_REP; f <= PC_LINE; f++)
 		champions |= 1u << cheapest(data, &key, family(mask, f));
 	return champions | 1u << cheapest(data, &key, family(mask, PC_NONTEMPORAL) & ~champions);
+}
+
+uint32_t race_classes(const struct dataset *data, uint32_t mask)
+{
+	struct cost_key cached = {COST_CLEAR, PC_CACHED, largest_compared(data, PC_CACHED, mask, MIDDLE), 1};
+	struct cost_key flushed = {COST_CLEAR, PC_FLUSHED, largest_compared(data, PC_FLUSHED, mask, MIDDLE), 1};
+	uint32_t temporal = family(mask, PC_REP) | family(mask, PC_TEMPORAL);
+	uint32_t round_caches = family(mask, PC_NONTEMPORAL) | family(mask, PC_LINE);
+
+	return 1u | 1u << cheapest(data, &cached, temporal) | 1u << cheapest(data, &flushed, round_caches);
+}
+
+uint32_t race_winners(const struct dataset *data, uint64_t bytes, enum pc_prior prior, uint32_t mask)
+{
+	uint32_t winners = 0;
+
+	for (enum cost_kind kind = COST_CLEAR; kind <= COST_HOT; kind++) {
+		struct cost_key key = {kind, prior, bytes, 1};
+		double libc_ns = costs_ns(data, &key, 0);
+		unsigned best = cheapest(data, &key, mask);
+
+		if (!isnan(libc_ns))
+			winners |= best != 0 && costs_ns(data, &key, best) < libc_ns ? 1u << best : 1u;
+	}
+	return winners;
 }

@@ -10,6 +10,8 @@
 static const uint64_t most_bytes = (uint64_t)1 << 40;
 static const double most_ns = 1e12;     /* a quarter of an hour for one sample */
 static const int32_t most_errno = 4095; /* the kernel's own bound, MAX_ERRNO */
+static const int32_t most_cpus = 1 << 16;
+static const uint32_t most_taints = 1 << 30; /* a quarter of an hour of the shortest samples has far less */
 
 static bool is_time(double ns, bool may_be_negative)
 {
@@ -21,7 +23,8 @@ static bool sample_is_sane(const struct series_key *key, const struct round_valu
 	return tainted <= 1 && key->bytes > 0 && key->bytes <= most_bytes && key->chunk <= most_bytes &&
 	       key->threads > 0 && key->kernel < pc_kernel_count &&
 	       (key->prior == PC_CACHED || key->prior == PC_FLUSHED) && key->phase < PHASES && key->page <= PAGE_HUGE &&
-	       value->epoch < COST_EPOCHS && is_time((double)value->ns, key->phase >= PHASE_VICTIM_L1);
+	       key->backward <= 1 && value->epoch < COST_EPOCHS &&
+	       is_time((double)value->ns, key->phase >= PHASE_VICTIM_L1);
 }
 
 static bool probe_is_sane(const struct bench_probe *probe)
@@ -32,6 +35,14 @@ static bool probe_is_sane(const struct bench_probe *probe)
 	for (unsigned i = 0; i < BENCH_PROBE_LINES; i++)
 		sane = sane && is_time(probe->loads[i], false);
 	return sane;
+}
+
+static bool taints_are_sane(const struct taints *taints)
+{
+	return taints->samples <= most_taints && (uint64_t)taints->lost + taints->moved <= taints->samples &&
+	       taints->rounds <= most_taints &&
+	       (uint64_t)taints->stolen + taints->slow + taints->strayed <= taints->rounds &&
+	       taints->lost_ms <= taints->passed_ms && taints->cpu >= -1 && taints->cpu < most_cpus;
 }
 
 bool record_is_sane(const struct record *record, uint32_t number)
@@ -52,7 +63,8 @@ bool record_is_sane(const struct record *record, uint32_t number)
 	case RECORD_TRIAL:
 		return record->u.trial.kernel < pc_kernel_count && record->u.trial.trial <= TRIAL_HUNG;
 	case RECORD_END:
-		return record->u.end.error <= 0 && record->u.end.error >= -most_errno;
+		return record->u.end.error <= 0 && record->u.end.error >= -most_errno &&
+		       taints_are_sane(&record->u.end.taints);
 	default:
 		return false;
 	}

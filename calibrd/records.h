@@ -9,6 +9,7 @@
 
 #include "calibrd/bench.h"
 #include "calibrd/samples.h"
+#include "calibrd/taints.h"
 
 /* What the parent asks for: written once to the child's standard input. */
 struct order {
@@ -18,6 +19,7 @@ struct order {
 	uint32_t excluded; /* bits of pc_kernels that the admin will not have */
 	uint32_t keep;     /* bits that the policy in force names */
 	int32_t nice;
+	double scrub_weight;
 };
 
 enum record_kind { RECORD_SAMPLE = 1, RECORD_KNEE, RECORD_PROBE, RECORD_PROGRESS, RECORD_TRIAL, RECORD_END };
@@ -46,11 +48,12 @@ struct record {
 		} trial;
 		struct {
 			int32_t error; /* 0: all was measured, else -errno */
+			struct taints taints;
 		} end;
 	} u;
 };
 
-#define ORDER_MAGIC 0x70676332u
+#define ORDER_MAGIC 0x70676333u
 
 /* More than the fullest plan gives (120 rounds a block and epoch): what comes beyond would only fill memory. */
 enum { RECORDS_MOST = 1 << 24 };

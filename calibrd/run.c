@@ -113,6 +113,7 @@ static int take(struct run *run, const struct record *record)
 	default:
 		run->ended = true;
 		run->error = record->u.end.error;
+		run->taints = record->u.end.taints;
 		return 0;
 	}
 }

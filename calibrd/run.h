@@ -22,6 +22,7 @@ struct run {
 	unsigned char partial[sizeof(struct record)];
 	bool ended;
 	int error; /* what RECORD_END said */
+	struct taints taints;
 
 	struct dataset data;
 	struct probe_set probes;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "calibrd/log.h"
+#include "calibrd/rollback.h"
 #include "calibrd/service_parts.h"
 #include "calibrd/settle.h"
 
@@ -77,20 +78,20 @@ static const char *outdated(const struct service *service, const struct calibrat
 static int publish_known(struct service *service, const struct calibration *known, const struct dataset *data,
                          struct pc_why *why)
 {
-	bool keep = !service_worth_publishing(service, known);
-	int r;
+	struct settlement what = {.config = &service->config,
+	                          .store = service->store,
+	                          .topology = service->topology,
+	                          .calibration = known,
+	                          .data = service_worth_publishing(service, known) ? data : NULL,
+	                          .old = service->old,
+	                          .source = "restart",
+	                          .where = service->where};
 
 	if (!settle_has_rounds(data) && service->old == NULL)
 		return 0; /* nothing left of it but its name */
-	r = settle(&(struct settlement){.config = &service->config,
-	                                .store = service->store,
-	                                .topology = service->topology,
-	                                .calibration = known,
-	                                .data = keep ? NULL : data,
-	                                .old = service->old,
-	                                .source = "restart",
-	                                .where = service->where},
-	           why);
+	int r = rollback_stand(&what, why);
+	if (r == 2)
+		r = settle(&what, why);
 	return r < 0 ? r : service_refresh_old(service, why);
 }
 

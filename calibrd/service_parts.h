@@ -14,6 +14,7 @@
 #include "calibrd/run.h"
 #include "calibrd/service.h"
 #include "calibrd/store.h"
+#include "calibrd/surroundings.h"
 #include "calibrd/topology.h"
 
 struct service {
@@ -31,6 +32,7 @@ struct service {
 	bool again;                     /* the configuration changed while measuring: look again after it */
 	double seconds;                 /* budget of the calibration that runs */
 	struct calibration calibration; /* the one that runs */
+	struct look *before;            /* at the host, when it began */
 	struct progress progress;
 	int status; /* what main should return */
 };

@@ -27,16 +27,23 @@ static bool names(const char *list, const char *name)
 	return false;
 }
 
+uint32_t settle_faulted(const struct calibration *calibration)
+{
+	uint32_t kernels = 0;
+
+	for (unsigned k = 1; k < pc_kernel_count; k++)
+		if (names(calibration->faulted, pc_kernels[k].name))
+			kernels |= 1u << k;
+	return kernels;
+}
+
 uint32_t settle_kernels(const struct dataset *data, const struct calibration *calibration, const struct config *config)
 {
 	uint32_t kernels = 1;
 
 	for (size_t i = 0; i < data->count; i++)
 		kernels |= 1u << data->series[i].key.kernel;
-	for (unsigned k = 1; k < pc_kernel_count; k++)
-		if (names(calibration->faulted, pc_kernels[k].name))
-			kernels &= ~(1u << k);
-	return kernels & ~config->exclude;
+	return kernels & ~settle_faulted(calibration) & ~config->exclude;
 }
 
 uint32_t settle_named(const struct pc_document *document)
@@ -59,9 +66,9 @@ uint32_t settle_unmeasured(const struct dataset *data, const struct calibration 
 	uint32_t missing = 0;
 
 	for (unsigned k = 1; k < pc_kernel_count; k++)
-		if (pc_kernel_runs(&pc_kernels[k]) && !names(calibration->faulted, pc_kernels[k].name))
+		if (pc_kernel_runs(&pc_kernels[k]))
 			missing |= 1u << k;
-	return missing & ~settle_kernels(data, calibration, config) & ~config->exclude;
+	return missing & ~settle_faulted(calibration) & ~settle_kernels(data, calibration, config) & ~config->exclude;
 }
 
 bool settle_has_rounds(const struct dataset *data)
@@ -140,20 +147,6 @@ static void log_lines(char *lines)
 		log_warning("%s", line);
 }
 
-static int record(const struct settlement *what, const struct publish_result *result, struct pc_why *why)
-{
-	struct published published = {
-		.generation = result->generation,
-		.calibration = what->calibration->id,
-		.at = time(NULL),
-		.yaml = result->yaml,
-	};
-
-	snprintf(published.source, sizeof(published.source), "%s", what->source);
-	snprintf(published.topology, sizeof(published.topology), "%s", what->topology->id);
-	return store_publish(what->store, &published, why);
-}
-
 /* The newest generation recorded, whatever its topology; 0 if there is none. Its text may be damaged. */
 static int newest_generation(struct store *store, uint64_t *out, struct pc_why *why)
 {
@@ -166,25 +159,55 @@ static int newest_generation(struct store *store, uint64_t *out, struct pc_why *
 	return r < 0 ? r : 0;
 }
 
-static int publish_and_record(const struct settlement *what, const struct pc_document *document, struct pc_why *why)
+int settle_publish(const struct config *config, struct store *store, const struct published *as,
+                   const struct pc_document *document, struct publish_result *result, struct pc_why *why)
 {
-	struct publish_request request = {.target = target(what->config, what->store), .document = document};
-	struct publish_result result = {0};
-	int r = newest_generation(what->store, &request.database_generation, why), e = 0;
+	struct publish_request request = {.target = target(config, store), .document = document};
+	struct published row = *as;
+	int r, e = 0;
 
+	*result = (struct publish_result){0};
+	r = newest_generation(store, &request.database_generation, why);
 	if (r < 0)
 		return r;
-	r = publish(&request, &result, why);
+	r = publish(&request, result, why);
+	if (result->written || (r == 1 && result->generation > request.database_generation)) {
+		row.generation = result->generation;
+		row.at = time(NULL);
+		row.yaml = result->yaml;
+		e = store_publish(store, &row, why);
+	}
+	return e < 0 ? e : r;
+}
+
+int settle_document(const struct settlement *what, const struct pc_document *document, int64_t calibration,
+                    struct pc_why *why)
+{
+	struct published as = {.calibration = calibration};
+	struct publish_result result;
+
+	snprintf(as.source, sizeof(as.source), "%s", what->source);
+	snprintf(as.topology, sizeof(as.topology), "%s", what->topology->id);
+	int r = settle_publish(what->config, what->store, &as, document, &result, why);
 	log_lines(result.warnings);
-	if (result.written || (r == 1 && result.generation > request.database_generation))
-		e = record(what, &result, why);
-	if (r >= 0 && e == 0) {
+	if (r >= 0) {
 		log_notice(r == 0 ? "published generation %llu in %s" : "generation %llu in %s is up to date",
 		           (unsigned long long)result.generation, result.path);
 		memcpy(what->where, result.path, sizeof(result.path));
 	}
 	free(result.yaml);
-	return e < 0 ? e : r;
+	return r;
+}
+
+/* A fault of ours, caught: better told than published. */
+static void log_refused(const struct decision *decision)
+{
+	for (size_t i = 0; i < decision->table_count; i++)
+		if (decision->refused[i])
+			log_error("%s, %s, %u threads: rules against a measured loss were not published; please report "
+			          "it",
+			          pc_intent_name(decision->tables[i].intent), pc_prior_name(decision->tables[i].prior),
+			          decision->tables[i].threads);
 }
 
 static int settle_anew(const struct settlement *what, struct pc_why *why)
@@ -199,6 +222,7 @@ static int settle_anew(const struct settlement *what, struct pc_why *why)
 
 	if (r < 0)
 		return r;
+	log_refused(&decision);
 	assemble(&(struct assembly){.topology = what->topology,
 	                            .decision = &decision,
 	                            .probe = &probe,
@@ -206,7 +230,7 @@ static int settle_anew(const struct settlement *what, struct pc_why *why)
 	                            .knee_bytes = calibration->knee_bytes,
 	                            .written = (time_t)calibration->finished},
 	         &document);
-	r = document.table_count > 0 ? publish_and_record(what, &document, why)
+	r = document.table_count > 0 ? settle_document(what, &document, calibration->id, why)
 	                             : pc_why(why, -ENODATA, "too little was measured undisturbed to decide anything");
 	decision_free(&decision);
 	return r;
@@ -217,7 +241,7 @@ int settle(const struct settlement *what, struct pc_why *why)
 	if (what->data != NULL && settle_has_rounds(what->data))
 		return settle_anew(what, why);
 	if (what->old != NULL)
-		return publish_and_record(what, what->old, why);
+		return settle_document(what, what->old, what->calibration->id, why);
 	return pc_why(why, -ENODATA, "the samples of calibration %lld are no longer kept",
 	              (long long)what->calibration->id);
 }

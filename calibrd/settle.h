@@ -4,6 +4,7 @@
 #ifndef CALIBRD_SETTLE_H
 #define CALIBRD_SETTLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "calibrd/config.h"
@@ -33,6 +34,17 @@ struct settlement {
  * calibration's rounds are no longer kept, `old` is published again as it is; -ENODATA if there is none either. */
 int settle(const struct settlement *what, struct pc_why *why);
 
+/* Publishes that document, recorded as what the calibration of that id led to (0: none is known). Returns as settle(),
+ * and says in the log what it did. */
+int settle_document(const struct settlement *what, const struct pc_document *document, int64_t calibration,
+                    struct pc_why *why);
+
+/* Publishes a document and records it; of `as`, source, topology and calibration are read; of config, the policy's
+ * path. Returns as publish(), or what the database could not do; result is filled and result->yaml for free() in any
+ * case. Logs nothing. */
+int settle_publish(const struct config *config, struct store *store, const struct published *as,
+                   const struct pc_document *document, struct publish_result *result, struct pc_why *why);
+
 /* Sets the calibration's probe from what was seen of it. 0, or -errno with why. */
 int settle_probe(const struct config *config, const struct dataset *data, const struct probe_set *probes,
                  struct calibration *calibration, struct pc_why *why);
@@ -56,6 +68,9 @@ int settle_withdraw(const struct config *config, struct store *store, const char
 
 /* Bits of pc_kernels that a policy's rules name. */
 uint32_t settle_named(const struct pc_document *document);
+
+/* Bits of pc_kernels that failed their trial in a calibration. */
+uint32_t settle_faulted(const struct calibration *calibration);
 
 /* Bits of pc_kernels that a calibration measured and that may be chosen: neither faulted then nor excluded now. */
 uint32_t settle_kernels(const struct dataset *data, const struct calibration *calibration, const struct config *config);

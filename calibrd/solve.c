@@ -4,9 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "pageclear/policy.h"
+
 static const double not_libc = 0.03; /* what any other kernel must earn per octave for not being the default */
 static const double least_switch = 0.06;
-static const double proof_margin = 0.03, proof_level = 0.05;
+static const double proof_margin = 0.03, level = 0.05;
 static const double sure_loss = 0.1; /* no cell may lose more than this, surely, to a tie with its neighbours */
 
 double solve_switch_cost(const struct grid *grid)
@@ -16,7 +18,7 @@ double solve_switch_cost(const struct grid *grid)
 
 static bool may_stand(const struct cell *cell)
 {
-	return cell->measured && !cell->forbidden && !cell->unproven;
+	return cell->measured && !cell->forbidden && !cell->doubtful && !cell->unproven;
 }
 
 static double cell_cost(const struct grid *grid, size_t size, unsigned kernel)
@@ -64,7 +66,8 @@ size_t solve_segment_end(const struct grid *grid, const unsigned *choice, size_t
 	return end;
 }
 
-/* Two of three epochs must see a gain: pooled pairs alone would let one lucky epoch with many rounds decide. */
+/* Two of three epochs must see a gain: pooled pairs alone would let one lucky epoch with many rounds decide. What an
+ * epoch says of one size counts as e-fold at most: few rounds may hold a spike. */
 static bool epochs_agree(const struct grid *grid, unsigned kernel, size_t first, size_t last)
 {
 	unsigned seen = 0, gains = 0;
@@ -73,14 +76,22 @@ static bool epochs_agree(const struct grid *grid, unsigned kernel, size_t first,
 		double sum = 0, width = 0;
 
 		for (size_t i = first; i <= last; i++)
-			if (!isnan(grid_cell(grid, i, kernel)->epoch[e])) {
-				sum += grid->width[i] * grid_cell(grid, i, kernel)->epoch[e];
+			if (!isnan(grid_cell(grid, i, kernel)->epoch[e]) && !grid_cell(grid, i, kernel)->interpolated) {
+				sum += grid->width[i] * fmax(-1, fmin(1, grid_cell(grid, i, kernel)->epoch[e]));
 				width += grid->width[i];
 			}
 		seen += width > 0;
 		gains += width > 0 && sum < 0;
 	}
 	return 3 * gains >= 2 * seen;
+}
+
+/* A gain must be beyond chance. For scrub, beyond that of the best of so many sizes: the spread of its pairs is a
+ * multiple of what counts as a gain, so that chance alone would find one somewhere; elsewhere the margin sees to that.
+ */
+static double proof_level(const struct grid *grid)
+{
+	return grid->intent == PAGECLEAR_SCRUB ? level / (double)grid->sizes : level;
 }
 
 bool solve_is_proven(const struct grid *grid, unsigned kernel, size_t first, size_t last)
@@ -98,7 +109,7 @@ bool solve_is_proven(const struct grid *grid, unsigned kernel, size_t first, siz
 			pool[at++] = grid_cell(grid, i, kernel)->pairs[j];
 	p = stats_sign_below(pool, count, -proof_margin);
 	free(pool);
-	return p < proof_level && epochs_agree(grid, kernel, first, last);
+	return p < proof_level(grid) && epochs_agree(grid, kernel, first, last);
 }
 
 /* --- ties -------------------------------------------------------------------------------------------------------- */

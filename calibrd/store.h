@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "calibrd/samples.h"
+#include "calibrd/verified.h"
 #include "libpolicy/document.h"
 #include "libpolicy/why.h"
 
@@ -112,18 +113,6 @@ struct verification {
 	int64_t at; /* seconds since 1970 UTC */
 	bool passed;
 	char *against; /* path of the library whose memset took part, or NULL */
-};
-
-/* Its outcome for one intent and prior. Regret and floor are shares (0.02: 2 %), gains factors; NaN: not told. */
-struct verified {
-	unsigned intent;
-	enum pc_prior prior; /* PC_UNKNOWN for scrub */
-	unsigned sizes;
-	double mean, p95, worst; /* regret */
-	uint64_t worst_bytes;
-	double floor, floor_p95; /* libc against itself */
-	double gain, best_gain, unhinted, against;
-	bool passed;
 };
 
 /* In one transaction. */

@@ -1,5 +1,6 @@
 /*
- * Inside the topology module: the places its facts come from. Included by calibrd/topology*.c and their test only.
+ * Inside the topology module: the places its facts come from. Included by calibrd/topology*.c, by crew.c and
+ * surroundings*.c for its sets of CPUs and its reader of small files, and by their tests only.
  */
 #ifndef CALIBRD_TOPOLOGY_PARTS_H
 #define CALIBRD_TOPOLOGY_PARTS_H

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "calibrd/bench.h"
+#include "calibrd/crew.h"
 #include "calibrd/log.h"
 #include "calibrd/records.h"
 #include "calibrd/trial.h"
@@ -79,6 +80,14 @@ static int say_progress(void *context, unsigned epoch, unsigned epochs, double s
 	return r < 0 ? r : flush(context);
 }
 
+/* The parent cannot do anything about it; whoever reads the log may. */
+static int say_crew_lost(void *context, int error)
+{
+	(void)context;
+	log_warning("several threads cannot be measured: %s", strerror(-error));
+	return 0;
+}
+
 static int read_order(int in, struct order *order)
 {
 	char *at = (char *)order;
@@ -118,9 +127,9 @@ static int try_kernels(struct worker *worker, uint32_t excluded, uint32_t *passe
 	return flush(worker);
 }
 
-static int measure(struct worker *worker, const struct order *order)
+static int measure(struct worker *worker, const struct order *order, struct taints *taints)
 {
-	const struct bench_sink sink = {worker, say_sample, say_knee, say_probe, say_progress};
+	const struct bench_sink sink = {worker, say_sample, say_knee, say_probe, say_progress, say_crew_lost};
 	struct bench_config config = {
 		.effort = order->effort,
 		.keep = order->keep,
@@ -129,16 +138,23 @@ static int measure(struct worker *worker, const struct order *order)
 		.l2_bytes = order->l2_bytes,
 		.llc_bytes = order->llc_bytes,
 		.seed = order->seed,
+		.scrub_weight = order->scrub_weight,
 	};
 	struct dataset data = {0};
 	struct meter *meter = NULL;
+	struct crew crew;
 	struct pc_why why;
 	int r = try_kernels(worker, order->excluded, &config.kernels);
 
-	if (r == 0 && (r = meter_real_new(&meter, NULL, &why)) < 0)
+	if (r == 0)
+		r = crew_find(&crew, NULL);
+	if (r == 0 && (r = meter_real_new(&meter, &crew, &why)) < 0)
 		log_error("%s", why.text); /* the record can only say the number */
+	config.threads = r == 0 ? (unsigned)crew.count : 0;
 	if (r == 0)
 		r = bench_run(meter, &config, &data, &sink);
+	if (meter != NULL && meter->ops->taints != NULL)
+		meter->ops->taints(meter, taints);
 	meter_free(meter);
 	dataset_clear(&data);
 	return r;
@@ -148,6 +164,7 @@ int worker_main(int in, int out)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
 	struct order order;
+	struct taints taints = {.cpu = -1};
 	int r = worker != NULL ? read_order(in, &order) : -ENOMEM, e;
 
 	if (r < 0) {
@@ -163,8 +180,8 @@ int worker_main(int in, int out)
 	signal(SIGHUP, SIG_IGN);
 	setpriority(PRIO_PROCESS, 0, order.nice);
 	worker->out = out;
-	r = measure(worker, &order);
-	e = say(worker, (struct record){.kind = RECORD_END, .u.end = {r}});
+	r = measure(worker, &order, &taints);
+	e = say(worker, (struct record){.kind = RECORD_END, .u.end = {r, taints}});
 	if (e == 0)
 		e = flush(worker);
 	free(worker);

@@ -53,4 +53,16 @@ static inline void pc_fence(void)
 #endif
 }
 
+/* In a loop that waits for another CPU: leaves the core to its sibling. */
+static inline void pc_pause(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("pause" ::: "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory"); /* YIELD does nothing on most */
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
+
 #endif

@@ -31,8 +31,6 @@ CREATE TABLE calibration (
 	finished   INTEGER CHECK (finished > 0),
 	knee_bytes INTEGER NOT NULL DEFAULT 0 CHECK (knee_bytes >= 0),
 	faulted    TEXT,
-	-- What else went on on the host meanwhile, name=value a line.
-	surroundings TEXT,
 	-- What policy.yaml's probe says; 0: no probe.
 	probe_from    INTEGER NOT NULL DEFAULT 0 CHECK (probe_from >= 0),
 	probe_lines   INTEGER NOT NULL DEFAULT 0 CHECK (probe_lines >= 0),
@@ -52,7 +50,6 @@ CREATE TABLE series (
 	node        INTEGER NOT NULL CHECK (node >= -1),
 	bytes       INTEGER NOT NULL CHECK (bytes > 0),
 	chunk       INTEGER NOT NULL CHECK (chunk >= 0),
-	direction   TEXT NOT NULL CHECK (direction IN ('forward', 'backward')),
 	kernel      INTEGER NOT NULL REFERENCES kernel (id),
 	number      INTEGER NOT NULL CHECK (number >= 0),
 	n           INTEGER NOT NULL CHECK (n BETWEEN 0 AND 16777216),
@@ -60,7 +57,7 @@ CREATE TABLE series (
 	median      REAL,
 	mad         REAL CHECK (mad >= 0),
 	least       REAL CHECK (least <= median),
-	PRIMARY KEY (calibration, op, phase, prior, threads, page, node, bytes, chunk, direction, kernel),
+	PRIMARY KEY (calibration, op, phase, prior, threads, page, node, bytes, chunk, kernel),
 	CHECK ((n > 0) = (median IS NOT NULL AND mad IS NOT NULL AND least IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 
@@ -84,34 +81,3 @@ CREATE TABLE published (
 	yaml        TEXT NOT NULL CHECK (length(yaml) > 0),
 	hash        TEXT NOT NULL CHECK (length(hash) = 16)
 ) STRICT;
-
--- What a policy's choices cost at fresh sizes, next to the best kernel's. against: the library whose memset took part.
-CREATE TABLE verification (
-	id         INTEGER PRIMARY KEY,
-	generation INTEGER NOT NULL CHECK (generation >= 0),
-	topology   TEXT NOT NULL CHECK (length(topology) = 12 AND topology NOT GLOB '*[^0-9a-f]*'),
-	effort     TEXT NOT NULL CHECK (effort IN ('quick', 'standard', 'thorough')),
-	at         INTEGER NOT NULL CHECK (at > 0),
-	passed     INTEGER NOT NULL CHECK (passed IN (0, 1)),
-	against    TEXT
-) STRICT;
-
--- Regret and floor are shares (0.02: 2 %), gains factors; all over the sizes of one intent and prior. NULL: not told.
-CREATE TABLE verified (
-	verification INTEGER NOT NULL REFERENCES verification (id),
-	intent       TEXT NOT NULL CHECK (intent IN ('hot', 'cold', 'scrub')),
-	prior        TEXT NOT NULL CHECK (prior IN ('unknown', 'cached', 'flushed')),
-	sizes        INTEGER NOT NULL CHECK (sizes > 0),
-	mean         REAL NOT NULL,
-	p95          REAL NOT NULL,
-	worst        REAL NOT NULL,
-	worst_bytes  INTEGER NOT NULL CHECK (worst_bytes > 0),
-	floor        REAL NOT NULL CHECK (floor >= 0),
-	floor_p95    REAL NOT NULL CHECK (floor_p95 >= 0),
-	gain         REAL NOT NULL CHECK (gain > 0),
-	best_gain    REAL NOT NULL CHECK (best_gain > 0),
-	unhinted     REAL CHECK (unhinted > 0),
-	against      REAL CHECK (against > 0),
-	passed       INTEGER NOT NULL CHECK (passed IN (0, 1)),
-	PRIMARY KEY (verification, intent, prior)
-) STRICT, WITHOUT ROWID;

@@ -118,6 +118,11 @@ generation() {
 	sed -n 's/^generation: //p' "$1"
 }
 
+# Tables of an intent and prior, one a number of threads that was measured: tables INTENT PRIOR POLICY
+tables() {
+	grep -A1 -x -- "- intent: $1" "$3" | grep -c "prior: $2}"
+}
+
 topology() {
 	sed -n 's/^  topology: "\(.*\)"/\1/p' "$1"
 }
@@ -141,6 +146,24 @@ new_folder() {
 
 once() {
 	"$CALIBRD" --once --effort quick --database "$D" --policy "$P" "$@"
+}
+
+# A machine may be so busy that not one sample comes through undisturbed: that fails no test, and passes none. Looks at
+# output.
+skip_if_too_busy() {
+	[[ $output != *"this host is too slow or too busy for effort"* ]] || skip "this machine is too busy to measure anything"
+}
+
+# What "$@" measures, a few times if need be, until it succeeds: into an empty $W/known, its words in a log.
+measure_known() {
+	local log=$1
+	shift
+	for ((i = 0; i < 6; i++)); do
+		rm -f "$W"/known/*
+		! "$@" >"$log" 2>&1 </dev/null 3>&- || return 0
+	done
+	cat "$log"
+	return 1
 }
 
 # Nothing but what belongs there, in any order.

@@ -12,8 +12,8 @@ setup_file() {
 	make_folder
 	local drop=()
 	[ "$(id -u)" -ne 0 ] || drop=(setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs)
-	(cd / && "${drop[@]}" "$CALIBRD" --once --effort quick --database "$W/known/calibrd.db" --policy "$W/known/policy.yaml") \
-		>"$W/log" 2>&1 </dev/null 3>&- || cat "$W/log"
+	measure_known "$W/log" env -C / "${drop[@]}" \
+		"$CALIBRD" --once --effort quick --database "$W/known/calibrd.db" --policy "$W/known/policy.yaml"
 	cp "$W/known/policy.yaml" "$W/measured.yaml"
 	call_it_good "$W/known/calibrd.db"
 	"$CALIBRD" --once --effort quick --database "$W/known/calibrd.db" --policy "$W/known/policy.yaml" 2>"$W/log-again"
@@ -38,7 +38,7 @@ teardown_file() {
 	[ "$(ask "$W/known/calibrd.db" "SELECT state, effort FROM calibration")" = "done|quick" ]
 	[ "$(stat -c %a "$W/known/policy.yaml")" = 644 ]
 	PAGECLEAR_POLICY=$W/known/policy.yaml run -0 "$CTL" --database "$W/known/calibrd.db" show --json
-	jq -e '.clear | length == 7' <<<"$output"
+	jq -e '[.clear[] | select(.threads == 1)] | length == 7' <<<"$output"
 	[ "$(ask "$W/known/calibrd.db" "SELECT yaml FROM published WHERE generation = 1")" = "$(cat "$W/measured.yaml")" ]
 	need_root
 	[ "$(stat -c %u "$W/known/calibrd.db")" = 65534 ]
@@ -85,7 +85,7 @@ teardown_file() {
 	lacks "measuring"
 	grep -q -- '- {from: 1048576, kernel: movnti, chunk: 0, pinned: true}' "$P"
 	grep -q -- '- {from: 67108864, ' "$P"
-	[ "$(grep -c pinned "$P")" -eq 1 ]
+	[ "$(grep -c pinned "$P")" -eq "$(tables cold flushed "$P")" ]
 	[ -z "$best" ] || without "$best\\b" "$P"
 	run -0 "$CTL" --policy "$P" --database "$D" explain 4M cold --prior flushed
 	holds pinned
@@ -167,7 +167,9 @@ teardown_file() {
 
 @test "--force adds a calibration" {
 	copy_known
-	run -0 once --force
+	run once --force
+	skip_if_too_busy
+	[ "$status" -eq 0 ]
 	holds "asked to measure again"
 	[ "$(calibrations "$D")" -eq 2 ]
 	[ "$(ask "$D" "SELECT count(*) FROM calibration WHERE state = 'done'")" -eq 2 ]
@@ -187,7 +189,9 @@ teardown_file() {
 	until_said "$log" "measuring: [0-9]* %"
 	cmp "$P" "$W/known/policy.yaml"
 	reap
-	cat "$log"
+	output=$(cat "$log")
+	skip_if_too_busy
+	echo "$output"
 	[ "$STATUS" -eq 0 ]
 	grep -q "warning: $D was damaged: it is kept as $D.damaged-1, and a new one begun" "$log"
 	cmp "$D.damaged-1" "$BATS_TEST_TMPDIR/damaged"
@@ -334,13 +338,13 @@ installed() {
 		mkdir /etc/pageclear
 		echo "pins: [{intent: scrub, from: 4K, kernel: movnti}]" >/etc/pageclear/calibrd.yaml
 		calibrd configured
-		grep -c pinned /etc/pageclear/policy.yaml
+		echo "pinned $(grep -c pinned /etc/pageclear/policy.yaml) of" \
+			"$(grep -c "intent: scrub" /etc/pageclear/policy.yaml)"
 		echo "effort: fast" >/etc/pageclear/calibrd.yaml
 		calibrd mistaken || echo "exit status $?"
 	'
-	holds $'
-1
-'
+	[[ $output =~ pinned\ ([1-9])\ of\ ([1-9]) ]]
+	[ "${BASH_REMATCH[1]}" -eq "${BASH_REMATCH[2]}" ]
 	holds "error: /etc/pageclear/calibrd.yaml:1:9: effort: expected one of quick, standard, thorough, found fast"
 	holds "exit status 2"
 }

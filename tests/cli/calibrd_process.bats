@@ -18,7 +18,7 @@ setup_file() {
 	HUNG_WORKER=$(child_of "$(child_of "$PID")")
 	kill -STOP "$HUNG_WORKER"
 
-	D=$W/known/calibrd.db P=$W/known/policy.yaml once 2>"$W/known.log"
+	D=$W/known/calibrd.db P=$W/known/policy.yaml measure_known "$W/known.log" once
 	call_it_good "$W/known/calibrd.db"
 	D=$W/known/calibrd.db P=$W/known/policy.yaml once 2>>"$W/known.log"
 }
@@ -145,6 +145,7 @@ newest_reasons() {
 		ls -A "$1"
 	' full "$N" "$W/known" "$CALIBRD" >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; false; }
 	run -0 cat "$BATS_TEST_TMPDIR/log"
+	skip_if_too_busy
 	holds "is up to date"
 	holds "error: database: step: database or disk is full"
 	holds "No space left on device"
@@ -170,6 +171,7 @@ newest_reasons() {
 		sqlite3 "$1/calibrd.db" "PRAGMA integrity_check; SELECT state FROM calibration"
 	' full "$N" "$W/known" "$CALIBRD" "$LOG" >"$LOG" 2>&1 || { cat "$LOG"; false; }
 	run -0 cat "$LOG"
+	skip_if_too_busy
 	holds "database or disk is full"
 	holds $'ok\ndone\nfailed'
 }
@@ -179,7 +181,9 @@ newest_reasons() {
 @test "kernels that fault, hang or clear wrongly are named, recorded, never chosen" {
 	[ -x "$W/calibrd-faulty" ] || skip "calibrd-faulty was not built"
 	new_folder
-	CALIBRD=$W/calibrd-faulty run -0 once
+	CALIBRD=$W/calibrd-faulty run once
+	skip_if_too_busy
+	[ "$status" -eq 0 ]
 	holds "warning: left out, since their trial failed on this host: t_sigill t_segv t_wrong t_canary t_hang"
 	holds "published generation 1"
 	[ "$(ask "$D" "SELECT faulted FROM calibration")" = "t_sigill t_segv t_wrong t_canary t_hang" ]
@@ -222,7 +226,8 @@ daemon() {
 	kill -HUP "$PID"
 	until_said "$LOG" "configuration read again"
 	until_said "$LOG" "published generation"
-	[ "$(grep -c 'from: 1073741824, kernel: stosq, chunk: 0, pinned: true' "$P")" -eq 3 ]
+	[ "$(grep -c 'from: 1073741824, kernel: stosq, chunk: 0, pinned: true' "$P")" -eq \
+		"$(tables hot '[a-z]*' "$P")" ]
 	[ "$(grep '^probe' "$P" || true)" = "$probe" ]
 
 	kill -TERM "$PID"
@@ -240,7 +245,9 @@ said_twice() {
 	new_folder
 	: >"$N/c.yaml"
 	daemon --force --effort quick --database "$D" --policy "$P" --config "$N/c.yaml"
-	until_said "$LOG" "published generation 1"
+	until_said "$LOG" "published generation 1\|too slow or too busy"
+	output=$(cat "$LOG")
+	skip_if_too_busy
 	call_it_good "$D"
 	cp "$P" "$N/before.yaml"
 	kill -HUP "$PID"

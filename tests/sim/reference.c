@@ -158,24 +158,29 @@ static unsigned host_row(struct reference *reference, const char *name)
 	return host;
 }
 
-const struct reference_cell *reference_find(const struct reference *reference, unsigned host, unsigned kernel,
-                                            enum phase phase, enum pc_prior prior, uint64_t bytes)
+static struct reference_cell *find(const struct reference *reference, const struct reference_cell *key)
 {
 	for (size_t i = 0; i < reference->cells; i++) {
-		const struct reference_cell *cell = &reference->cell[i];
+		struct reference_cell *cell = &reference->cell[i];
 
-		if (cell->host == host && cell->kernel == kernel && cell->phase == phase && cell->prior == prior &&
-		    cell->bytes == bytes)
+		if (cell->host == key->host && cell->kernel == key->kernel && cell->phase == key->phase &&
+		    cell->prior == key->prior && cell->bytes == key->bytes && cell->threads == key->threads)
 			return cell;
 	}
 	return NULL;
 }
 
+const struct reference_cell *reference_find(const struct reference *reference, unsigned host, unsigned kernel,
+                                            enum phase phase, enum pc_prior prior, uint64_t bytes)
+{
+	return find(reference, &(struct reference_cell){
+				       .host = host, .kernel = kernel, .phase = phase, .prior = prior, .bytes = bytes});
+}
+
 /* Adds a repeat to the cell of that key. */
 static int add_value(struct reference *reference, const struct reference_cell *key, double ns)
 {
-	struct reference_cell *cell = (struct reference_cell *)reference_find(reference, key->host, key->kernel,
-	                                                                      key->phase, key->prior, key->bytes);
+	struct reference_cell *cell = find(reference, key);
 
 	if (key->kernel == pc_kernel_count)
 		return 0; /* another architecture's build lacks it */
@@ -194,22 +199,28 @@ static int add_value(struct reference *reference, const struct reference_cell *k
 	return 0;
 }
 
-static void fill_curves(struct reference *reference)
+static void fill_curve(struct reference *reference, const struct reference_cell *cell)
 {
-	for (size_t i = 0; i < reference->cells; i++) {
-		const struct reference_cell *cell = &reference->cell[i];
-		struct sim_host *host = &reference->host[cell->host];
-		struct sim_kernel *kernel = &host->kernel[cell->kernel];
-		double ns = stats_median(cell->ns, cell->repeats);
+	struct sim_host *host = &reference->host[cell->host];
+	struct sim_kernel *kernel = &host->kernel[cell->kernel];
+	struct sim_curve *curve = &kernel->gb_per_s[cell->prior];
+	double ns = stats_median(cell->ns, cell->repeats);
 
-		host->kernels |= 1u << cell->kernel;
-		if (cell->phase == PHASE_CLEAR) {
-			sim_point(&kernel->gb_per_s[cell->prior], cell->bytes, (double)cell->bytes / ns);
-			continue;
-		}
+	host->kernels |= 1u << cell->kernel;
+	if (cell->phase != PHASE_CLEAR) {
 		kernel->displaces[cell->phase - PHASE_VICTIM_L1].bytes = cell->bytes;
 		kernel->displaces[cell->phase - PHASE_VICTIM_L1].ns = ns;
+		return;
 	}
+	if (cell->threads > 1)
+		curve = &sim_crowd(host, cell->threads)->gb_per_s[cell->kernel][cell->prior];
+	sim_point(curve, cell->bytes, (double)cell->bytes / ns);
+}
+
+static void fill_curves(struct reference *reference)
+{
+	for (size_t i = 0; i < reference->cells; i++)
+		fill_curve(reference, &reference->cell[i]);
 }
 
 /* --- Arora ------------------------------------------------------------------------------------------------------- */
@@ -294,6 +305,67 @@ int reference_arora(struct reference *out)
 	return finish(&reference, r, out);
 }
 
+/* --- threads and chunks ------------------------------------------------------------------------------------------ */
+
+/* The table's avx are ordinary stores, its avxnt VMOVNTDQ; elsewhere avx is the latter. */
+static unsigned threads_row(const char *name)
+{
+	return kernel_row(strcmp(name, "avx") == 0 ? "avx2" : name);
+}
+
+int reference_threads(struct reference *out)
+{
+	struct reference reference = {0};
+	struct csv csv = {0};
+	int r = csv_read(&csv, "skylakesp-threads.csv");
+
+	for (size_t i = 0; i < csv.rows && r == 0; i++) {
+		unsigned threads = (unsigned)csv_number(&csv, i, "threads");
+		struct reference_cell key = {.host = host_row(&reference, "Skylake-SP"),
+		                             .kernel = threads_row(csv_text(&csv, i, "kernel")),
+		                             .threads = threads > 1 ? threads : 0,
+		                             .phase = PHASE_CLEAR,
+		                             .bytes = (uint64_t)csv_number(&csv, i, "size_bytes")};
+
+		r = add_mean(&reference, key, csv_number(&csv, i, "gb_per_s"), 0);
+	}
+	csv_free(&csv);
+	return finish(&reference, r, out);
+}
+
+/* The rows of a host and kernel come with ascending chunks, so that the last one's speed stays. */
+static int add_chunk(struct reference *reference, const struct csv *csv, size_t row)
+{
+	unsigned kernel = kernel_row(csv_text(csv, row, "kernel"));
+	struct sim_host *host = &reference->host[host_row(reference, csv_text(csv, row, "host"))];
+	uint64_t bytes = (uint64_t)csv_number(csv, row, "chunk_bytes");
+	double gb_per_s = csv_number(csv, row, "mb_per_s") / 1000;
+
+	if (kernel == pc_kernel_count)
+		return 0; /* another architecture's build lacks it */
+	if (!(gb_per_s > 0) || bytes == 0)
+		return -EBADMSG;
+	host->kernels |= 1u << kernel;
+	sim_point(&host->kernel[kernel].by_chunk, bytes, gb_per_s);
+	for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED; prior++) {
+		host->kernel[kernel].gb_per_s[prior].count = 0;
+		sim_point(&host->kernel[kernel].gb_per_s[prior], bytes, gb_per_s);
+	}
+	return 0;
+}
+
+int reference_chunk(struct reference *out)
+{
+	struct reference reference = {0};
+	struct csv csv = {0};
+	int r = csv_read(&csv, "lkml-chunk.csv");
+
+	for (size_t i = 0; i < csv.rows && r == 0; i++)
+		r = add_chunk(&reference, &csv, i);
+	csv_free(&csv);
+	return finish(&reference, r, out);
+}
+
 /* --- Beulich ----------------------------------------------------------------------------------------------------- */
 
 static int add_beulich(struct reference *reference, const struct csv *csv, size_t row)
@@ -345,7 +417,7 @@ static int add_sample(struct dataset *data, const struct reference_cell *cell, e
 {
 	struct series_key key = {
 		.bytes = cell->bytes,
-		.threads = 1,
+		.threads = (uint16_t)(cell->threads > 1 ? cell->threads : 1),
 		.kernel = (uint8_t)cell->kernel,
 		.prior = (uint8_t)cell->prior,
 		.phase = (uint8_t)phase,

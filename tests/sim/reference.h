@@ -28,6 +28,7 @@ enum { REFERENCE_HOSTS = 16, REFERENCE_REPEATS = 5 };
 /* One published measurement, repeats and all, as nanoseconds (or ticks: only ratios matter). */
 struct reference_cell {
 	unsigned host, kernel;
+	unsigned threads; /* 0: one */
 	enum phase phase;
 	enum pc_prior prior;
 	uint64_t bytes;
@@ -50,9 +51,18 @@ int reference_arora(struct reference *out);
 /* Jan Beulich's eight machines: stosb is row 0; victims from the flushed rows. */
 int reference_beulich(struct reference *out);
 
+/* goldsteinn's table of a Skylake-SP by number of threads, GB/s of each: stosb is row 0, avx the temporal stores of
+ * 32 bytes, avxnt the non-temporal ones; one prior, taken for both. One host with curves for 1, 4, 8, 16 and 36
+ * threads; who simulates it says how many CPUs it has. */
+int reference_threads(struct reference *out);
+
+/* Ankur Arora's table of 4 GiB cleared in chunks: what it tells is how a kernel's speed depends on the chunk. At every
+ * size a host is as fast as with its largest chunk. */
+int reference_chunk(struct reference *out);
+
 void reference_free(struct reference *reference);
 
-/* NULL if the table holds none. */
+/* One thread's; NULL if the table holds none. */
 const struct reference_cell *reference_find(const struct reference *reference, unsigned host, unsigned kernel,
                                             enum phase phase, enum pc_prior prior, uint64_t bytes);
 

@@ -12,7 +12,7 @@
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
 
-enum { SEEDS = 20 };
+enum { SEEDS = 10 };
 
 static struct sim_host host;
 
@@ -78,8 +78,8 @@ static void test_what_is_chosen_costs_little_more_than_the_best(void)
 
 	if (!zen3())
 		return;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		struct calibration calibration;
+	for (uint64_t seed = 1; seed <= calibrate_seeds(SEEDS); seed++) {
+		struct calibrated calibration;
 
 		CU_ASSERT_EQUAL_FATAL(calibrate(&calibration, &host, &sim_noise_guest, EFFORT_STANDARD, seed), 0);
 		for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED; prior++) {
@@ -110,8 +110,8 @@ static void test_what_is_plain_is_found(void)
 	if (!zen3())
 		return;
 	for (enum effort effort = EFFORT_QUICK; effort <= EFFORT_STANDARD; effort++)
-		for (uint64_t seed = 1; seed <= SEEDS / 2; seed++) {
-			struct calibration calibration;
+		for (uint64_t seed = 1; seed <= (calibrate_seeds(SEEDS) + 1) / 2; seed++) {
+			struct calibrated calibration;
 			const struct decision *decision = &calibration.decision;
 
 			CU_ASSERT_EQUAL_FATAL(calibrate(&calibration, &host, &sim_noise_guest, effort, seed), 0);
@@ -137,8 +137,8 @@ static void test_nothing_is_found_where_there_is_nothing(void)
 	unsigned tables = 0, found = 0;
 
 	host_alike(&host);
-	for (uint64_t seed = 1; seed <= SEEDS / 2; seed++) {
-		struct calibration calibration;
+	for (uint64_t seed = 1; seed <= (calibrate_seeds(SEEDS) + 1) / 2; seed++) {
+		struct calibrated calibration;
 
 		CU_ASSERT_EQUAL_FATAL(calibrate(&calibration, &host, &sim_noise_guest, EFFORT_STANDARD, seed), 0);
 		CU_ASSERT_EQUAL(calibration.decision.table_count, 7);
@@ -151,34 +151,9 @@ static void test_nothing_is_found_where_there_is_nothing(void)
 	CU_ASSERT(20 * found <= 2 * tables); /* one in twenty is the level of one test; a table asks several */
 }
 
-/* The second calibration of the same host keeps the first one's rules, and a host that changed gets new ones. */
-static void test_rules_are_steady(void)
-{
-	unsigned kept = 0, tables = 0;
-
-	if (!zen3())
-		return;
-	for (uint64_t seed = 1; seed <= 5; seed++) {
-		struct calibration first, second;
-		struct pc_document old;
-
-		CU_ASSERT_EQUAL_FATAL(calibrate(&first, &host, &sim_noise_guest, EFFORT_STANDARD, seed), 0);
-		CU_ASSERT_EQUAL_FATAL(calibrate(&second, &host, &sim_noise_guest, EFFORT_STANDARD, seed + 100), 0);
-		old = (struct pc_document){.table_count = first.decision.table_count, .tables = first.decision.tables};
-		CU_ASSERT_EQUAL_FATAL(calibrate_decide(&second, &host, &old), 0);
-		for (size_t i = 0; i < second.decision.table_count; i++)
-			kept += second.decision.kept[i];
-		tables += (unsigned)second.decision.table_count;
-		calibration_free(&first);
-		calibration_free(&second);
-	}
-	printf("\n  %u of %u tables kept their rules after another calibration\n", kept, tables);
-	CU_ASSERT(4 * kept >= 3 * tables);
-}
-
 static void test_a_changed_host_gets_new_rules(void)
 {
-	struct calibration first, second;
+	struct calibrated first, second;
 	struct pc_document old;
 
 	if (!zen3())
@@ -202,7 +177,6 @@ static const struct unit_test tests[] = {
 	{"what is chosen costs little more than the best", test_what_is_chosen_costs_little_more_than_the_best},
 	{"what is plain is found", test_what_is_plain_is_found},
 	{"nothing is found where there is nothing", test_nothing_is_found_where_there_is_nothing},
-	{"rules are steady", test_rules_are_steady},
 	{"a changed host gets new rules", test_a_changed_host_gets_new_rules},
 };
 

@@ -111,6 +111,180 @@ static void test_noise_has_the_spread_that_was_asked_for(void)
 	}
 }
 
+/* --- threads, ways, knee ----------------------------------------------------------------------------------------- */
+
+static struct meter_ask ask_of(unsigned threads, uint64_t bytes)
+{
+	return (struct meter_ask){
+		.kernel = &pc_kernels[0], .prior = PC_FLUSHED, .bytes = bytes, .threads = threads, .read = true};
+}
+
+static void test_threads_have_curves_of_their_own(void)
+{
+	static const unsigned asked[] = {0, 1, 2, 4, 5, 8, 100};
+	static const double gb_per_s[] = {10, 10, 5, 5, 2, 2, 2}; /* the fewest from there up, else the most */
+	struct sim_host host;
+
+	host_alike(&host);
+	sim_point(&sim_crowd(&host, 8)->gb_per_s[0][PC_FLUSHED], 4096, 2);
+	sim_point(&sim_crowd(&host, 4)->gb_per_s[0][PC_FLUSHED], 4096, 5);
+	CU_ASSERT_EQUAL(host.crowds, 2);
+	CU_ASSERT_EQUAL(host.crowd[0].threads, 4);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct meter_ask ask = ask_of(asked[i], 10000);
+
+		NEAR(sim_ask_clear_ns(&host, &ask, 0), 10000 / gb_per_s[i]);
+		ask.prior = PC_CACHED; /* no curve for several threads: as one */
+		NEAR(sim_ask_clear_ns(&host, &ask, 0), 1000);
+	}
+	/* Two threads share the cache, so each finds half as much of what it cleared. */
+	host.read_gb_per_s[PC_CACHED] = 40;
+	host.read_gb_per_s[PC_FLUSHED] = 10;
+	NEAR(sim_ask_read_ns(&host, &(struct meter_ask){.kernel = &pc_kernels[0], .bytes = 4 << 20, .threads = 2}, 0),
+	     (4 << 20) / 40.0);
+	NEAR(sim_ask_read_ns(&host, &(struct meter_ask){.kernel = &pc_kernels[0], .bytes = 8 << 20, .threads = 2}, 0),
+	     (8 << 20) / 10.0);
+	/* Both displace what they share, and each only its own. */
+	NEAR(sim_ask_displaced_ns(&host, &(struct meter_ask){.kernel = &pc_kernels[0],
+	                                                     .phase = PHASE_VICTIM_LLC,
+	                                                     .bytes = 1 << 20,
+	                                                     .threads = 2}),
+	     2 * sim_displaced_ns(&host, 0, 2, 1 << 20));
+	NEAR(sim_ask_displaced_ns(&host, &(struct meter_ask){.kernel = &pc_kernels[0],
+	                                                     .phase = PHASE_VICTIM_L1,
+	                                                     .bytes = 16384,
+	                                                     .threads = 2}),
+	     sim_displaced_ns(&host, 0, 0, 16384));
+}
+
+static void test_ways_over_an_extent(void)
+{
+	struct meter_ask ask = ask_of(1, 8 << 20);
+	struct sim_host host;
+
+	host_alike(&host);
+	host.kernel[0].backward = 1.1;
+	host.kernel[0].base_pages = 2;
+	sim_point(&host.kernel[0].by_chunk, 4096, 3);
+	sim_point(&host.kernel[0].by_chunk, 4 << 20, 6);
+	ask.chunk = 4096;
+	NEAR(sim_ask_clear_ns(&host, &ask, 0), 2 * (8 << 20) / 10.0);
+	ask.backward = true;
+	NEAR(sim_ask_clear_ns(&host, &ask, 0), 2 * 1.1 * (8 << 20) / 10.0);
+	ask.chunk = 8 << 20; /* one chunk: no order, and nothing lost */
+	NEAR(sim_ask_clear_ns(&host, &ask, 0), (8 << 20) / 10.0);
+	ask.base_pages = true;
+	NEAR(sim_ask_clear_ns(&host, &ask, 0), 2 * (8 << 20) / 10.0);
+	ask = ask_of(1, 65536); /* on base pages anyway */
+	ask.base_pages = true;
+	NEAR(sim_ask_clear_ns(&host, &ask, 0), 65536 / 10.0);
+}
+
+/* Threads work and are made ready at the same time: the clock hardly tells eight from one. */
+static void test_threads_take_no_longer_together(void)
+{
+	struct meter_room room = {.target_bytes = 1 << 20, .crew_bytes = 1 << 20};
+	uint64_t took[2];
+	struct sim_host host;
+	struct meter *meter;
+
+	host_alike(&host);
+	host.cpus = 8;
+	for (unsigned i = 0; i < 2; i++) {
+		struct meter_ask ask = ask_of(i == 0 ? 1 : 8, 1 << 20);
+		struct meter_sample out;
+
+		CU_ASSERT_EQUAL_FATAL(meter_sim_new(&meter, &host, &sim_noise_none, 1), 0);
+		CU_ASSERT_EQUAL_FATAL(meter->ops->epoch(meter, &room), 0);
+		CU_ASSERT_EQUAL(meter_sim_mapped(meter), 8 << 20);
+		CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), 0);
+		took[i] = meter->ops->now_ns(meter);
+		ask.threads = 9;
+		CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), -EINVAL);
+		meter_free(meter);
+	}
+	CU_ASSERT(took[1] > took[0]);
+	CU_ASSERT((double)took[1] < 1.1 * (double)took[0]);
+}
+
+static void test_threads_are_noisier(void)
+{
+	static const struct sim_noise noise = {.within = 0.1, .crowd = 1};
+	struct meter_room room = {.target_bytes = 65536, .crew_bytes = 65536};
+	struct meter_ask ask = ask_of(4, 65536);
+	struct meter_sample out;
+	struct sim_host host;
+	struct meter *meter;
+	double squares = 0;
+
+	host_alike(&host);
+	CU_ASSERT_EQUAL_FATAL(meter_sim_new(&meter, &host, &noise, 3), 0);
+	CU_ASSERT_EQUAL_FATAL(meter->ops->epoch(meter, &room), 0);
+	for (int i = 0; i < 4000; i++) {
+		CU_ASSERT_EQUAL_FATAL(meter->ops->sample(meter, &ask, &out), 0);
+		squares += log(out.ns / 6553.6) * log(out.ns / 6553.6);
+	}
+	CU_ASSERT_DOUBLE_EQUAL(sqrt(squares / 4000), 0.2, 0.02);
+	meter_free(meter);
+}
+
+/* A cache that is half an octave larger makes 16 MiB behave like 11.3; what the private caches hold stays. */
+static void test_the_knee_shifts_the_curves(void)
+{
+	struct meter_ask ask = ask_of(1, 16 << 20);
+	struct sim_host host;
+
+	host_zen3(&host);
+	NEAR(sim_ask_clear_ns(&host, &ask, 0.5),
+	     (16 << 20) / sim_value(&host.kernel[0].gb_per_s[PC_FLUSHED], (uint64_t)((16 << 20) / sqrt(2))));
+	NEAR(sim_latency_ns(&host, 12 << 20, 1), 11);
+	ask.bytes = 65536;
+	NEAR(sim_ask_clear_ns(&host, &ask, 0.5), 65536 / 9.0);
+	ask.bytes = 12 << 20;
+	CU_ASSERT(sim_ask_read_ns(&host, &ask, 1) < sim_ask_read_ns(&host, &ask, 0));
+	for (double octave = 12; octave < 28; octave += 0.1) /* ascending, however far it is shifted */
+		for (double by = -1.5; by <= 1.5; by += 3)
+			CU_ASSERT(sim_latency_ns(&host, (uint64_t)exp2(octave), by) <=
+			          sim_latency_ns(&host, (uint64_t)exp2(octave + 0.1), by));
+}
+
+/* Between epochs it walks by as much as was asked for, and within one by less. */
+static void test_the_knee_walks(void)
+{
+	static const struct sim_noise noise = {.knee = 0.3};
+	struct meter_room room = {.target_bytes = 16 << 20};
+	struct meter_ask ask = ask_of(1, 16 << 20);
+	double sum = 0, squares = 0, within = 0;
+	struct meter_sample out;
+	struct sim_host host;
+	struct meter *meter;
+
+	host_alike(&host);
+	host.kernel[0].gb_per_s[PC_FLUSHED].count = 0; /* a speed that is the size: time tells the shift alone */
+	sim_point(&host.kernel[0].gb_per_s[PC_FLUSHED], 1 << 10, 1);
+	sim_point(&host.kernel[0].gb_per_s[PC_FLUSHED], 1 << 30, 1 << 20);
+	CU_ASSERT_EQUAL_FATAL(meter_sim_new(&meter, &host, &noise, 8), 0);
+	for (int i = 0; i < 2000; i++) {
+		double octaves[2];
+
+		CU_ASSERT_EQUAL_FATAL(meter->ops->epoch(meter, &room), 0);
+		for (int j = 0; j < 2; j++) {
+			CU_ASSERT_EQUAL_FATAL(meter->ops->round_begin(meter, 0), 0);
+			CU_ASSERT_EQUAL_FATAL(meter->ops->sample(meter, &ask, &out), 0);
+			CU_ASSERT_FALSE(meter->ops->round_end(meter));
+			octaves[j] = log2(out.ns / 1024);
+		}
+		sum += octaves[0];
+		squares += octaves[0] * octaves[0];
+		within += fabs(octaves[1] - octaves[0]);
+	}
+	/* Two thousand epochs of so few samples are but seconds: what walks within an epoch is one value here. */
+	CU_ASSERT_DOUBLE_EQUAL(sum / 2000, 0, 0.3);
+	CU_ASSERT_DOUBLE_EQUAL(sqrt(squares / 2000 - sum * sum / 2000 / 2000), 0.3, 0.03);
+	CU_ASSERT(within / 2000 > 0 && within / 2000 < 0.03);
+	meter_free(meter);
+}
+
 static void test_what_cannot_be_asked(void)
 {
 	struct meter_ask ask = {.kernel = &pc_kernels[0], .prior = PC_FLUSHED, .bytes = 65536};
@@ -132,6 +306,20 @@ static void test_what_cannot_be_asked(void)
 	ask.victim_bytes = 8192;
 	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), -EINVAL);
 	CU_ASSERT_EQUAL(meter->ops->latency(meter, 65537, &ns), -EINVAL);
+	ask = (struct meter_ask){.kernel = &pc_kernels[0], .prior = PC_FLUSHED, .bytes = 65536, .threads = 2};
+	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), -EINVAL); /* no room for the others */
+	CU_ASSERT_EQUAL(meter->ops->epoch(meter, &(struct meter_room){.target_bytes = 4 << 20, .crew_bytes = 65536}),
+	                0);
+	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), 0);
+	ask.phase = PHASE_SINGLE;
+	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), -EINVAL);
+	ask = (struct meter_ask){.kernel = &pc_kernels[0], .prior = PC_FLUSHED, .bytes = 65536, .base_pages = true};
+	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), 0); /* small ones always fit */
+	ask.bytes = 4 << 20;
+	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), -EINVAL);
+	CU_ASSERT_EQUAL(meter->ops->epoch(meter, &(struct meter_room){.target_bytes = 4 << 20, .base_bytes = 4 << 20}),
+	                0);
+	CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), 0);
 	host.kernels = 0;
 	CU_ASSERT_EQUAL(sample(meter, &ns), -EINVAL);
 	host.kernels = 1;
@@ -148,6 +336,12 @@ static const struct unit_test tests[] = {
 	{"the truth of a host", test_the_truth_of_a_host},
 	{"without noise it tells the truth", test_without_noise_it_tells_the_truth},
 	{"noise has the spread that was asked for", test_noise_has_the_spread_that_was_asked_for},
+	{"threads have curves of their own", test_threads_have_curves_of_their_own},
+	{"ways over an extent", test_ways_over_an_extent},
+	{"threads take no longer together", test_threads_take_no_longer_together},
+	{"threads are noisier", test_threads_are_noisier},
+	{"the knee shifts the curves", test_the_knee_shifts_the_curves},
+	{"the knee walks", test_the_knee_walks},
 	{"what cannot be asked", test_what_cannot_be_asked},
 };
 

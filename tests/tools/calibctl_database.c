@@ -3,7 +3,7 @@
  * are simple multiples, so that tests/cli/calibctl.bats can tell what calibctl must say of them.
  *
  * Scenarios: good, faulted (sse2nt failed its trial), failed (a failed calibration after the good one), running
- * (likewise).
+ * (likewise), spots (with spot checks of sse2nt at 4 MiB).
  */
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +86,38 @@ static int measure(struct dataset *data)
 	return r;
 }
 
+/* sse2nt and libc at 4 MiB, flushed: whole 100 us, in pieces of 64 KiB 150, of 2 MiB 50, from the end twice as much;
+ * on base pages 80 against libc's 100. */
+static int check_spots(struct dataset *data)
+{
+	const struct pc_kernel *kernel = pc_kernel_find("sse2nt");
+	struct series_key key = {
+		.bytes = 4 << 20, .threads = 1, .prior = PC_FLUSHED, .phase = PHASE_CLEAR, .page = PAGE_HUGE};
+	static const struct {
+		uint64_t chunk;
+		double us;
+	} ways[] = {{64 << 10, 150}, {2 << 20, 50}, {4 << 20, 100}};
+	int r = 0;
+
+	if (kernel == NULL)
+		return 0;
+	key.kernel = (uint8_t)pc_kernel_index(kernel);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		key.chunk = ways[i].chunk;
+		key.backward = 0;
+		r = r == 0 ? add(data, key, ways[i].us * 1000) : r;
+		key.backward = 1;
+		if (r == 0 && key.chunk < key.bytes)
+			r = add(data, key, ways[i].us * 2000);
+	}
+	key.page = PAGE_BASE;
+	key.backward = 0;
+	if (r == 0)
+		r = add(data, key, 80000);
+	key.kernel = 0;
+	return r == 0 ? add(data, key, 100000) : r;
+}
+
 static int begin(struct store *store, const char *id, struct calibration *calibration, struct pc_why *why)
 {
 	struct topology topology = {
@@ -127,6 +159,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	int r = measure(&data);
+	if (r == 0 && strcmp(argv[3], "spots") == 0)
+		r = check_spots(&data);
 	if (r == 0)
 		r = store_open(&store, argv[1], STORE_WRITE, NULL, &why);
 	if (r == 0)

@@ -27,27 +27,53 @@ struct where {
 	uint64_t bytes;
 };
 
-static inline void put(struct dataset *data, struct where where, unsigned kernel, unsigned epoch, unsigned round,
-                       double ns)
+static inline void put_key(struct dataset *data, const struct series_key *key, unsigned epoch, unsigned round,
+                           double ns)
 {
-	struct series_key key = {
+	struct round_value value = {(float)ns, (uint16_t)round, (uint8_t)epoch};
+
+	CU_ASSERT_EQUAL_FATAL(dataset_add(data, key, &value, false), 0);
+}
+
+/* What all rounds of a test's series have in common by their number: pairs hide it. */
+static inline double in_round(unsigned round, double ns)
+{
+	return ns * (1 + 0.1 * (round % 4));
+}
+
+static inline void put_key_rounds(struct dataset *data, const struct series_key *key, unsigned epoch, unsigned rounds,
+                                  double ns)
+{
+	for (unsigned round = 0; round < rounds; round++)
+		put_key(data, key, epoch, round, in_round(round, ns));
+}
+
+/* One thread, whole, on base pages: as small extents are measured. */
+static inline struct series_key plain_key(struct where where, unsigned kernel)
+{
+	return (struct series_key){
 		.bytes = where.bytes,
 		.threads = 1,
 		.kernel = (uint8_t)kernel,
 		.prior = (uint8_t)where.prior,
 		.phase = (uint8_t)where.phase,
 	};
-	struct round_value value = {(float)ns, (uint16_t)round, (uint8_t)epoch};
-
-	CU_ASSERT_EQUAL_FATAL(dataset_add(data, &key, &value, false), 0);
 }
 
-/* Rounds that all take the same, times what is common to a round: pairs hide that. */
+static inline void put(struct dataset *data, struct where where, unsigned kernel, unsigned epoch, unsigned round,
+                       double ns)
+{
+	struct series_key key = plain_key(where, kernel);
+
+	put_key(data, &key, epoch, round, ns);
+}
+
 static inline void put_rounds(struct dataset *data, struct where where, unsigned kernel, unsigned epoch,
                               unsigned rounds, double ns)
 {
-	for (unsigned round = 0; round < rounds; round++)
-		put(data, where, kernel, epoch, round, ns * (1 + 0.1 * (round % 4)));
+	struct series_key key = plain_key(where, kernel);
+
+	put_key_rounds(data, &key, epoch, rounds, ns);
 }
 
 /* `sizes` octaves from 1 KiB up, every cell unmeasured; grid_free() as usual. */
@@ -57,7 +83,7 @@ static inline void grid_by_hand(struct grid *grid, size_t sizes, unsigned epochs
 	grid->cells = calloc(sizes * pc_kernel_count, sizeof(*grid->cells));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(grid->cells);
 	for (size_t i = 0; i < sizes; i++) {
-		grid->bytes[i] = (uint64_t)1024 << i;
+		grid->bytes[i] = i < 50 ? (uint64_t)1024 << i : UINT64_MAX; /* more are for the test to name */
 		grid->width[i] = 1;
 		for (unsigned k = 0; k < pc_kernel_count; k++)
 			for (unsigned e = 0; e < COST_EPOCHS; e++)
@@ -74,7 +100,7 @@ static inline void set_cell(struct grid *grid, size_t size, unsigned kernel, dou
 	cell->pairs = calloc(count + 1, sizeof(*cell->pairs));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(cell->pairs);
 	cell->measured = true;
-	cell->forbidden = cell->unproven = false;
+	cell->interpolated = cell->forbidden = cell->doubtful = cell->unproven = false;
 	cell->l = l;
 	cell->ratio = exp(-l);
 	cell->count = count;
@@ -83,6 +109,14 @@ static inline void set_cell(struct grid *grid, size_t size, unsigned kernel, dou
 	for (unsigned e = 0; e < grid->epochs; e++)
 		cell->epoch[e] = l;
 	cell->interval = stats_median_interval(cell->pairs, count, 0.95);
+}
+
+/* As between two measured sizes: no pairs, and a wide interval. */
+static inline void set_interpolated(struct grid *grid, size_t size, unsigned kernel, double l)
+{
+	set_cell(grid, size, kernel, l, 0);
+	grid_cell(grid, size, kernel)->interpolated = true;
+	grid_cell(grid, size, kernel)->interval = (struct interval){l - 0.2, l + 0.2};
 }
 
 /* Uniform in [low, high). */

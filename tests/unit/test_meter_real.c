@@ -5,18 +5,17 @@
 #include "calibrd/meter.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "calibrd/plan.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/meter_stand.h"
 
-enum { MIB = 1 << 20, TARGET = 16 * MIB, VICTIM = 4 * MIB, SMALL_ARENA = 8 * MIB };
+enum { MIB = 1 << 20, TARGET = 16 * MIB, BASE = 12 * MIB, VICTIM = 4 * MIB, SMALL_ARENA = 8 * MIB };
+enum { CALLS = 17000 }; /* a sample of the poorest clock has fewer */
 
 /* --- a kernel that spies ----------------------------------------------------------------------------------------- */
 
@@ -24,25 +23,15 @@ static struct {
 	unsigned calls;
 	unsigned dirty; /* calls that found nothing but non-zero bytes */
 	char *first, *low, *high;
-	char *at[512];
-	size_t len[512];
+	char *at[CALLS];
+	size_t len[CALLS];
 } seen;
-
-static bool all_non_zero(const char *at, size_t len)
-{
-	return memchr(at, 0, len) == NULL;
-}
-
-static bool all_zero(const char *at, size_t len)
-{
-	return len == 0 || (at[0] == 0 && memcmp(at, at + 1, len - 1) == 0);
-}
 
 static void spy(void *dst, size_t len)
 {
 	char *at = dst;
 
-	if (seen.calls < 512) {
+	if (seen.calls < CALLS) {
 		seen.at[seen.calls] = at;
 		seen.len[seen.calls] = len;
 	}
@@ -60,25 +49,9 @@ static const struct pc_kernel spying = {.name = "spy", .body = spy, .clear = spy
 
 /* --- a meter for one test ---------------------------------------------------------------------------------------- */
 
-static struct meter *meter;
-static cpu_set_t allowed;
-
 static void start(void)
 {
-	struct pc_why why = {""};
-
-	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, NULL, &why), 0);
-	CU_ASSERT_EQUAL_FATAL(
-		meter->ops->epoch(meter, &(struct meter_room){.target_bytes = TARGET, .victim_bytes = VICTIM}), 0);
-	CU_ASSERT_EQUAL_FATAL(meter->ops->round_begin(meter, 1), 0);
-}
-
-static void stop(void)
-{
-	meter->ops->round_end(meter);
-	meter = meter_free(meter);
-	CU_ASSERT_EQUAL(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+	stand_start(NULL, &(struct meter_room){.target_bytes = TARGET, .base_bytes = BASE, .victim_bytes = VICTIM});
 }
 
 static int sample(struct meter_ask ask, struct meter_sample *out)
@@ -111,7 +84,7 @@ static void check_calls(uint64_t bytes)
 {
 	CU_ASSERT(seen.calls > 0);
 	CU_ASSERT_EQUAL(seen.dirty, seen.calls);
-	for (unsigned i = 0; i < seen.calls && i < 512; i++) {
+	for (unsigned i = 0; i < seen.calls && i < CALLS; i++) {
 		CU_ASSERT(seen.len[i] <= bytes && seen.len[i] >= bytes - (bytes < 4096 ? bytes / 16 : 0));
 		CU_ASSERT_EQUAL(seen.len[i], seen.len[0]);
 		CU_ASSERT(all_zero(seen.at[i], seen.len[i]));
@@ -159,7 +132,7 @@ static void test_every_ask_of_the_grid(void)
 	static struct plan plan;
 
 	start();
-	plan_build(&plan, EFFORT_THOROUGH, 1, TARGET);
+	plan_build(&plan, EFFORT_THOROUGH, &(struct plan_means){.kernels = 1, .memory_bytes = TARGET});
 	CU_ASSERT_FATAL(plan.count > 50);
 	for (size_t i = 0; i < plan.count; i++) {
 		const struct block *block = &plan.blocks[i];
@@ -171,7 +144,7 @@ static void test_every_ask_of_the_grid(void)
 		else
 			check_clear(block->bytes, block->prior);
 	}
-	stop();
+	stand_stop();
 }
 
 /* Sizes that no grid has: where layouts change, and around the ends of the arenas. */
@@ -189,7 +162,7 @@ static void test_odd_sizes(void)
 	check_single(1);
 	check_single(8191);
 	check_single(65536);
-	stop();
+	stand_stop();
 }
 
 /* Over many places: everything that is cleared lies within one arena, and buffers of a batch do not touch. */
@@ -213,7 +186,7 @@ static void test_stays_inside(void)
 		}
 		CU_ASSERT(high - low <= (sizes[s] < 2 * MIB ? SMALL_ARENA : TARGET));
 	}
-	stop();
+	stand_stop();
 }
 
 static int compare_places(const void *a, const void *b)
@@ -231,7 +204,7 @@ static void test_batch_is_staggered(void)
 
 	start();
 	CU_ASSERT_EQUAL(sample(ask_clear(256, PC_CACHED), &out), 0);
-	CU_ASSERT_FATAL(seen.calls >= 8 && seen.calls <= 512);
+	CU_ASSERT_FATAL(seen.calls >= 8 && seen.calls <= CALLS);
 	for (unsigned i = 0; i < seen.calls; i++) {
 		CU_ASSERT_EQUAL((uintptr_t)seen.at[i] % 16, 0);
 		offsets |= 1u << (uintptr_t)seen.at[i] % 64 / 16;
@@ -243,7 +216,7 @@ static void test_batch_is_staggered(void)
 
 		CU_ASSERT(gap == 0 || (gap > 256 / 64 && gap % 64 != 0)); /* 0: the batch came again */
 	}
-	stop();
+	stand_stop();
 }
 
 static char *place(uint64_t seed, uint64_t bytes, enum pc_prior prior)
@@ -274,7 +247,7 @@ static void test_place_of_a_round(void)
 		CU_ASSERT(others >= 9);
 		CU_ASSERT_PTR_EQUAL(place(1, sizes[i], PC_FLUSHED), first);
 	}
-	stop();
+	stand_stop();
 }
 
 /* Without passes nothing is written before the clear: the kernel sees what the last ask left. */
@@ -302,7 +275,86 @@ static void test_control_calls_nothing(void)
 		CU_ASSERT(left_dirty(65536));
 		CU_ASSERT_FALSE(left_dirty(65536)); /* that one was cleared */
 	}
-	stop();
+	stand_stop();
+}
+
+/* --- ways over the extent ---------------------------------------------------------------------------------------- */
+
+/* That the ask's chunk and direction get to where test_meter_part.c tries them. */
+static void check_way(struct meter_ask ask)
+{
+	struct meter_sample out;
+
+	ask.chunk = MIB;
+	ask.backward = true;
+	CU_ASSERT_EQUAL(sample(ask, &out), 0);
+	CU_ASSERT(out.ns > 0);
+	CU_ASSERT_FATAL(seen.calls >= 4 && seen.calls % 4 == 0);
+	CU_ASSERT_EQUAL(seen.dirty, seen.calls);
+	for (unsigned i = 0; i < seen.calls; i++) {
+		CU_ASSERT_EQUAL(seen.len[i], MIB);
+		CU_ASSERT(i % 4 == 0 || seen.at[i] == seen.at[i - 1] - MIB);
+	}
+}
+
+static void test_chunks_backward(void)
+{
+	start();
+	check_way(ask_clear(4 * MIB, PC_FLUSHED));
+	check_way(ask_victim(&spying, PHASE_VICTIM_L2, 4 * MIB, 65536));
+	stand_stop();
+}
+
+/* Whether the mapping that holds an address has that flag in smaps: "hg" and "nh" are the two advices. */
+static bool has_flag(const char *address, const char *flag)
+{
+	char line[512];
+	bool inside = false, found = false;
+	FILE *file = fopen("/proc/self/smaps", "r");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	while (fgets(line, sizeof(line), file) != NULL) {
+		unsigned long from, to;
+
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			inside = from <= (uintptr_t)address && (uintptr_t)address < to;
+		else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+			found = strstr(line, flag) != NULL;
+	}
+	fclose(file);
+	return found;
+}
+
+static char *place_on(uint64_t bytes, bool base_pages)
+{
+	struct meter_ask ask = ask_clear(bytes, PC_FLUSHED);
+	struct meter_sample out;
+
+	ask.base_pages = base_pages;
+	CU_ASSERT_EQUAL(sample(ask, &out), 0);
+	check_calls(bytes);
+	return seen.first;
+}
+
+static void test_base_pages(void)
+{
+	const uint64_t sizes[] = {2 * MIB, 3 * MIB + 1, 8 * MIB, 9 * MIB, BASE};
+
+	start();
+	if (!has_flag(place_on(2 * MIB, false), " hg")) {
+		unit_skip("a kernel without transparent huge pages");
+		stand_stop();
+		return;
+	}
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (uint64_t seed = 0; seed < 5; seed++) {
+			CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
+			CU_ASSERT(has_flag(place_on(sizes[i], true), " nh"));
+			CU_ASSERT(has_flag(place_on(sizes[i], false), " hg"));
+		}
+	CU_ASSERT(has_flag(place_on(4096, true), " nh"));
+	CU_ASSERT(has_flag(place_on(4096, false), " nh"));
+	stand_stop();
 }
 
 /* --- refusals ---------------------------------------------------------------------------------------------------- */
@@ -318,6 +370,8 @@ static void refused(struct meter_ask ask)
 static void test_out_of_arena(void)
 {
 	const uint64_t sizes[] = {0, TARGET + 1, 2 * TARGET, UINT64_MAX / 8, UINT64_MAX - 4095, UINT64_MAX};
+	struct meter_ask ask = ask_clear(BASE + 1, PC_CACHED);
+	struct meter_sample out;
 	double ns, loads[4];
 
 	start();
@@ -332,7 +386,14 @@ static void test_out_of_arena(void)
 	refused(ask_single(TARGET / 8)); /* eight of them */
 	refused(ask_victim(&spying, PHASE_VICTIM_LLC, 4096, VICTIM + 1));
 	refused(ask_victim(&spying, PHASE_VICTIM_LLC, 4096, UINT64_MAX));
-	stop();
+	ask.base_pages = true;
+	refused(ask);
+	CU_ASSERT_EQUAL(meter->ops->epoch(meter, &(struct meter_room){.target_bytes = TARGET}), 0);
+	ask.bytes = SMALL_ARENA + 1; /* small ones fit without any base_bytes */
+	refused(ask);
+	ask.bytes = SMALL_ARENA;
+	CU_ASSERT_EQUAL(sample(ask, &out), 0);
+	stand_stop();
 }
 
 static void test_senseless_asks(void)
@@ -349,17 +410,19 @@ static void test_senseless_asks(void)
 	refused(ask);
 	ask.phase = PHASES;
 	refused(ask);
-	stop();
+	ask = ask_clear(4096, PC_CACHED);
+	ask.threads = 2; /* without a crew there is nobody else */
+	refused(ask);
+	ask.threads = UINT_MAX;
+	refused(ask);
+	stand_stop();
 }
 
 static void test_before_the_first_epoch(void)
 {
-	struct pc_why why;
-
-	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	CU_ASSERT_EQUAL_FATAL(meter_real_new(&meter, NULL, &why), 0);
+	stand_meter(NULL);
 	refused(ask_clear(4096, PC_CACHED));
-	stop();
+	stand_stop();
 }
 
 /* --- latency, probe, clock --------------------------------------------------------------------------------------- */
@@ -375,7 +438,7 @@ static void test_latency(void)
 	}
 	CU_ASSERT_EQUAL(meter->ops->latency(meter, TARGET, &ns), 0);
 	CU_ASSERT(ns > 0);
-	stop();
+	stand_stop();
 }
 
 static void check_probe(uint64_t bytes, enum pc_prior prior, unsigned lines)
@@ -401,7 +464,7 @@ static void test_probe(void)
 		check_probe(bytes, PC_FLUSHED, 4);
 	}
 	check_probe(TARGET, PC_FLUSHED, 4);
-	stop();
+	stand_stop();
 }
 
 static void test_clock(void)
@@ -414,29 +477,21 @@ static void test_clock(void)
 		after = meter->ops->now_ns(meter);
 	while (after == before);
 	CU_ASSERT(after > before);
-	stop();
+	stand_stop();
 }
 
 /* Both clocks are the same one: what a kernel spins by CLOCK_MONOTONIC the sample holds, but for what lies around it.
  */
 static uint64_t spun_ns;
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void spin(void *dst, size_t len)
 {
-	uint64_t start_ns = monotonic_ns();
+	uint64_t start_ns = stand_ns();
 
 	(void)dst;
 	(void)len;
 	do
-		spun_ns = monotonic_ns() - start_ns;
+		spun_ns = stand_ns() - start_ns;
 	while (spun_ns < 100000000);
 }
 
@@ -450,121 +505,10 @@ static void test_unit_is_nanoseconds(void)
 	start();
 	CU_ASSERT_EQUAL(sample(ask, &out), 0);
 	CU_ASSERT(out.ns > 0.9 * (double)spun_ns);
-	stop();
+	stand_stop();
 }
 
-/* --- taint ------------------------------------------------------------------------------------------------------- */
-
-static atomic_bool busy;
-
-static void *compete(void *cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((size_t) * (int *)cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-	while (atomic_load(&busy))
-		;
-	return NULL;
-}
-
-/* Somebody else wants this CPU while a sample spins for many times what the scheduler gives in one go. */
-static void test_competitor_taints(void)
-{
-	struct meter_ask ask = {.kernel = &spinning, .phase = PHASE_CLEAR, .prior = PC_CACHED, .bytes = 65536};
-	struct meter_sample out;
-	pthread_t thread;
-	int cpu;
-
-	start();
-	cpu = sched_getcpu();
-	atomic_store(&busy, true);
-	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, compete, &cpu), 0);
-	CU_ASSERT_EQUAL(sample(ask, &out), 0);
-	CU_ASSERT(out.tainted);
-	atomic_store(&busy, false);
-	pthread_join(thread, NULL);
-	stop();
-}
-
-/* To another CPU that this test may use; false: there is none. */
-static bool move(void)
-{
-	int here = sched_getcpu();
-
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (cpu != here && CPU_ISSET((size_t)cpu, &allowed)) {
-			cpu_set_t set;
-
-			CPU_ZERO(&set);
-			CPU_SET((size_t)cpu, &set);
-			return sched_setaffinity(0, sizeof(set), &set) == 0;
-		}
-	return false;
-}
-
-static void moving(void *dst, size_t len)
-{
-	memset(dst, 0, len);
-	move();
-}
-
-static bool cannot_move(void)
-{
-	if (CPU_COUNT(&allowed) > 1)
-		return false;
-	unit_skip("one CPU");
-	stop();
-	return true;
-}
-
-static void test_migration_taints_the_sample(void)
-{
-	static const struct pc_kernel kernel = {.name = "moving", .body = moving, .clear = moving};
-	struct meter_ask ask = {.kernel = &kernel, .phase = PHASE_CLEAR, .prior = PC_CACHED, .bytes = 65536};
-	struct meter_sample out;
-
-	start();
-	if (cannot_move())
-		return;
-	CU_ASSERT_EQUAL(sample(ask, &out), 0);
-	CU_ASSERT(out.tainted);
-	stop();
-}
-
-/* Even between samples: their caches are not the same. Later rounds make do with the new CPU. */
-static void test_migration_taints_the_round(void)
-{
-	unsigned passed = 0;
-
-	start();
-	if (cannot_move())
-		return;
-	CU_ASSERT(move());
-	CU_ASSERT(meter->ops->round_end(meter));
-	for (uint64_t seed = 0; seed < 1000 && passed == 0; seed++) {
-		CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
-		passed += !meter->ops->round_end(meter);
-	}
-	CU_ASSERT(passed > 0);
-	stop();
-}
-
-static void test_some_samples_are_clean(void)
-{
-	unsigned clean = 0;
-
-	start();
-	for (unsigned i = 0; i < 300; i++) {
-		struct meter_sample out;
-
-		CU_ASSERT_EQUAL(sample(ask_clear(1024, PC_CACHED), &out), 0);
-		clean += !out.tainted;
-	}
-	CU_ASSERT(clean > 0);
-	stop();
-}
+/* --- epochs ------------------------------------------------------------------------------------------------------ */
 
 static void test_epochs_again(void)
 {
@@ -578,7 +522,7 @@ static void test_epochs_again(void)
 		check_clear(4096, PC_CACHED);
 		refused(ask_clear((uint64_t)(10 + i) * MIB, PC_CACHED));
 	}
-	stop();
+	stand_stop();
 }
 
 static const struct unit_test tests[] = {
@@ -588,6 +532,8 @@ static const struct unit_test tests[] = {
 	{"batch is staggered", test_batch_is_staggered},
 	{"place of a round", test_place_of_a_round},
 	{"control calls nothing", test_control_calls_nothing},
+	{"chunks backward", test_chunks_backward},
+	{"base pages", test_base_pages},
 	{"out of arena", test_out_of_arena},
 	{"senseless asks", test_senseless_asks},
 	{"before the first epoch", test_before_the_first_epoch},
@@ -595,10 +541,6 @@ static const struct unit_test tests[] = {
 	{"probe", test_probe},
 	{"clock", test_clock},
 	{"unit is nanoseconds", test_unit_is_nanoseconds},
-	{"competitor taints", test_competitor_taints},
-	{"migration taints the sample", test_migration_taints_the_sample},
-	{"migration taints the round", test_migration_taints_the_round},
-	{"some samples are clean", test_some_samples_are_clean},
 	{"epochs again", test_epochs_again},
 };
 

@@ -1,8 +1,10 @@
-/* Stolen time as /proc/stat tells it, and the parts of disturbance that a test can provoke. */
+/* Stolen time as /proc/stat tells it, and the disturbances that a test can provoke. */
 #include "calibrd/quiet.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/harness.h"
@@ -216,35 +218,168 @@ static void test_hidden_stat(void)
 	stop(&quiet);
 }
 
-/* Time that is lost without a switch, to an interrupt say. Should a switch really come between, the next look tells. */
-static bool loss_alone_counts(void)
-{
-	for (unsigned i = 0; i < 100; i++) {
-		struct quiet_mark mark = quiet_mark();
+/* --- marks: the rule --------------------------------------------------------------------------------------------- */
 
-		mark.wall_ns -= 50000000;
-		if (!quiet_disturbed(&mark, 1e9))
-			return false;
-	}
-	return true;
+/* A sample of 1 ms in 10 ms, most of which prepared it, that lost so much, in so many switches. */
+static enum quiet_loss loses(uint64_t lost_ns, long switches)
+{
+	struct quiet_mark before = {.switches = 5, .cpu = 1, .cpu_ns = 70 * MS, .wall_ns = 900 * MS};
+	struct quiet_mark after = {
+		.switches = 5 + switches, .cpu = 1, .cpu_ns = 80 * MS - lost_ns, .wall_ns = 910 * MS};
+
+	return quiet_judge(&before, &after, 1e6);
 }
 
-/* More than a hundredth of what was timed was lost, and somebody else ran; neither alone counts. */
-static void test_marks(void)
+static void test_a_switch_may_cost_a_hundredth_of_the_sample(void)
 {
-	struct quiet_mark mark = quiet_mark(), other = mark;
+	CU_ASSERT_EQUAL(loses(0, 1), QUIET_KEPT); /* a switch that cost nothing */
+	CU_ASSERT_EQUAL(loses(10000, 1), QUIET_KEPT);
+	CU_ASSERT_EQUAL(loses(10001, 1), QUIET_LOST);
+	CU_ASSERT_EQUAL(loses(3 * MS, 2), QUIET_LOST);
+}
 
-	other.switches--;
-	other.cpu_ns += 1000000000;
-	CU_ASSERT_FALSE(quiet_disturbed(&other, 1e15)); /* a switch that cost nothing */
-	other.cpu_ns = mark.cpu_ns;
-	other.wall_ns -= 50000000;
-	CU_ASSERT(quiet_disturbed(&other, 1e9));
-	CU_ASSERT_FALSE(quiet_disturbed(&other, 1e15)); /* a sample of days would not mind */
-	CU_ASSERT_FALSE(loss_alone_counts());
-	other = mark;
-	other.cpu = mark.cpu + 1;
-	CU_ASSERT(quiet_disturbed(&other, 1e15));
+/* Ticks of the clock, on hosts that do not count them as the thread's: everywhere, so in the preparation, too. */
+static void test_interrupts_may_cost_a_hundredth_of_all(void)
+{
+	CU_ASSERT_EQUAL(loses(10001, 0), QUIET_KEPT);
+	CU_ASSERT_EQUAL(loses(100000, 0), QUIET_KEPT);
+	CU_ASSERT_EQUAL(loses(100001, 0), QUIET_LOST); /* the hypervisor */
+}
+
+/* Where nothing was lost the clock of the thread has run longer, by what the marks took. */
+static void test_more_than_nothing(void)
+{
+	struct quiet_mark before = {.cpu_ns = 1000, .wall_ns = 1000}, after = {.cpu_ns = 2800, .wall_ns = 2000};
+
+	CU_ASSERT_EQUAL(quiet_judge(&before, &after, 0), QUIET_KEPT);
+	after.switches = 1;
+	CU_ASSERT_EQUAL(quiet_judge(&before, &after, 0), QUIET_KEPT);
+}
+
+static void test_another_cpu(void)
+{
+	struct quiet_mark before = {.cpu = 1}, after = {.cpu = 2, .wall_ns = 50 * MS, .switches = 1};
+
+	CU_ASSERT_EQUAL(quiet_judge(&before, &after, 1e15), QUIET_MOVED);
+}
+
+static void test_counts(void)
+{
+	struct quiet quiet = {.cpu = 0};
+
+	quiet_count(&quiet, QUIET_KEPT);
+	quiet_count(&quiet, QUIET_LOST);
+	quiet_count(&quiet, QUIET_LOST);
+	quiet_count(&quiet, QUIET_MOVED);
+	CU_ASSERT_EQUAL(quiet.taints.samples, 4);
+	CU_ASSERT_EQUAL(quiet.taints.lost, 2);
+	CU_ASSERT_EQUAL(quiet.taints.moved, 1);
+}
+
+static void test_rounds_are_counted_by_reason(void)
+{
+	struct quiet quiet;
+
+	start(&quiet);
+	CU_ASSERT_EQUAL(quiet.taints.cpu, quiet.cpu);
+	CU_ASSERT_EQUAL(quiet_round_begin(&quiet), 0);
+	close(quiet.stat_fd);
+	quiet.stat_fd = -1; /* no theft for now */
+	quiet.reference_best /= 3;
+	CU_ASSERT(quiet_round_end(&quiet));
+	CU_ASSERT_EQUAL(quiet.taints.rounds, 1);
+	CU_ASSERT_EQUAL(quiet.taints.slow, 1);
+	quiet.cpu = -1; /* as if it had been elsewhere; slow still, and counted once */
+	CU_ASSERT(quiet_round_end(&quiet));
+	CU_ASSERT_EQUAL(quiet.taints.rounds, 2);
+	CU_ASSERT_EQUAL(quiet.taints.slow, 1);
+	CU_ASSERT_EQUAL(quiet.taints.strayed, 1);
+	stop(&quiet);
+}
+
+/* --- marks: provoked --------------------------------------------------------------------------------------------- */
+
+/* Were the readings in another order, each pair of marks would show a loss of what they themselves take. */
+static void test_marks_cost_a_sample_nothing(void)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		struct quiet_mark mark = quiet_mark();
+
+		kept += quiet_disturbed(&mark, 0) == QUIET_KEPT;
+	}
+	CU_ASSERT(kept > 0);
+}
+
+static void test_a_sleep_is_lost_time(void)
+{
+	struct quiet_mark mark = quiet_mark();
+
+	usleep(20000);
+	CU_ASSERT_EQUAL(quiet_disturbed(&mark, 1e6), QUIET_LOST);
+}
+
+/* Part of a sample that takes long: others may have had their turn, and nobody minds. */
+static void test_a_short_sleep_in_a_long_sample(void)
+{
+	struct quiet_mark mark = quiet_mark();
+
+	usleep(1000);
+	CU_ASSERT_EQUAL(quiet_disturbed(&mark, 1e15), QUIET_KEPT);
+}
+
+/* A child that stops itself in the middle of a sample; its exit status is what it thinks of that. */
+static void test_a_stop_is_lost_time(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	CU_ASSERT_FATAL(pid >= 0);
+	if (pid == 0) {
+		struct quiet_mark mark = quiet_mark();
+
+		raise(SIGSTOP);
+		_exit((int)quiet_disturbed(&mark, 1e6));
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, WUNTRACED), pid);
+	CU_ASSERT(WIFSTOPPED(status));
+	usleep(20000);
+	kill(pid, SIGCONT);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), QUIET_LOST);
+}
+
+static void test_all_lost_time_adds_up(void)
+{
+	struct quiet quiet;
+	struct taints taints;
+
+	start(&quiet);
+	usleep(50000);
+	quiet_taints(&quiet, &taints);
+	CU_ASSERT(taints.lost_ms >= 49);
+	CU_ASSERT(taints.passed_ms >= taints.lost_ms);
+	CU_ASSERT_EQUAL(taints.cpu, quiet.cpu);
+	stop(&quiet);
+}
+
+static void test_a_migration(void)
+{
+	struct quiet quiet;
+	struct quiet_mark mark;
+	cpu_set_t other;
+
+	start(&quiet);
+	other = allowed;
+	CPU_CLR((size_t)quiet.cpu, &other);
+	mark = quiet_mark();
+	if (CPU_COUNT(&other) == 0)
+		unit_skip("one CPU");
+	else if (sched_setaffinity(0, sizeof(other), &other) == 0)
+		CU_ASSERT_EQUAL(quiet_disturbed(&mark, 1e15), QUIET_MOVED);
+	stop(&quiet);
 }
 
 static const struct unit_test tests[] = {
@@ -262,7 +397,18 @@ static const struct unit_test tests[] = {
 	{"another CPU has another best loop", test_another_cpu_has_another_best_loop},
 	{"quiet rounds pass", test_quiet_rounds_pass},
 	{"hidden stat", test_hidden_stat},
-	{"marks", test_marks},
+	{"a switch may cost a hundredth of the sample", test_a_switch_may_cost_a_hundredth_of_the_sample},
+	{"interrupts may cost a hundredth of all", test_interrupts_may_cost_a_hundredth_of_all},
+	{"more than nothing", test_more_than_nothing},
+	{"another CPU", test_another_cpu},
+	{"counts", test_counts},
+	{"rounds are counted by reason", test_rounds_are_counted_by_reason},
+	{"marks cost a sample nothing", test_marks_cost_a_sample_nothing},
+	{"a sleep is lost time", test_a_sleep_is_lost_time},
+	{"a short sleep in a long sample", test_a_short_sleep_in_a_long_sample},
+	{"a stop is lost time", test_a_stop_is_lost_time},
+	{"all lost time adds up", test_all_lost_time_adds_up},
+	{"a migration", test_a_migration},
 };
 
 UNIT_MAIN("quiet", tests)

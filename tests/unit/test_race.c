@@ -211,6 +211,66 @@ static void test_champions_of_the_largest_size_there_is(void)
 	dataset_clear(&data);
 }
 
+/* Each class at home: what is best for cached memory among those that fill the caches, for flushed among those that
+ * don't. */
+static void test_a_kernel_of_each_class(void)
+{
+	struct dataset data = {0};
+	uint32_t all = (uint32_t)(((uint64_t)1 << pc_kernel_count) - 1), wanted = 1;
+	unsigned last[2] = {0, 0};
+
+	CU_ASSERT_EQUAL(race_classes(&data, all), 1);
+	for (unsigned k = 0; k < pc_kernel_count; k++) {
+		bool round = pc_kernels[k].family == PC_NONTEMPORAL || pc_kernels[k].family == PC_LINE;
+		double better = 1 - 0.01 * k;
+
+		put_kernel(&data, MIB, k, 3, (struct factors){round ? 1 : better, 1, round ? better : 1, 1, 0});
+		last[round] = k;
+	}
+	for (unsigned round = 0; round < 2; round++)
+		wanted |= 1u << last[round];
+	CU_ASSERT_EQUAL(race_classes(&data, all), wanted);
+	CU_ASSERT_EQUAL(race_classes(&data, 1), 1);
+	dataset_clear(&data);
+}
+
+static void test_winners_by_clear_and_by_first_use(void)
+{
+	struct dataset data = {0};
+
+	NEEDS_KERNELS(4);
+	CU_ASSERT_EQUAL(race_winners(&data, MIB, PC_FLUSHED, 0xf), 0);
+	put_kernel(&data, MIB, 0, 3, as_libc);
+	put_kernel(&data, MIB, 1, 3, (struct factors){0.9, 3, 0.5, 3, 0});   /* clears fastest, reads back slowest */
+	put_kernel(&data, MIB, 2, 3, (struct factors){1.1, 1, 0.8, 0.5, 0}); /* together: 1.3 against 2 */
+	put_kernel(&data, MIB, 3, 3, slower);
+	CU_ASSERT_EQUAL(race_winners(&data, MIB, PC_FLUSHED, 0xf), 6);
+	CU_ASSERT_EQUAL(race_winners(&data, MIB, PC_CACHED, 0xf), 3); /* libc is one too */
+	CU_ASSERT_EQUAL(race_winners(&data, MIB, PC_FLUSHED, 0xd), 4);
+	CU_ASSERT_EQUAL(race_winners(&data, MIB / 2, PC_FLUSHED, 0xf), 0);
+	dataset_clear(&data);
+}
+
+/* Several threads and spot checks are other questions: the largest size of those is no final. */
+static void test_other_series_do_not_race(void)
+{
+	struct dataset data = {0};
+	struct series_key key = {.bytes = 64 * MIB, .threads = 8, .prior = PC_FLUSHED};
+
+	NEEDS_KERNELS(3);
+	put_kernel(&data, MIB, 0, 3, as_libc);
+	put_kernel(&data, MIB, 1, 3, faster);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(dataset_add(&data, &key, &(struct round_value){1000, 0, 0}, false), 0);
+		key.kernel = 2;
+		CU_ASSERT_EQUAL(dataset_add(&data, &key, &(struct round_value){1, 0, 0}, false), 0);
+		key = (struct series_key){.bytes = 32 * MIB, .chunk = 65536, .threads = 1, .prior = PC_FLUSHED};
+	}
+	CU_ASSERT_EQUAL(race_finalists(&data, 7), 3);
+	CU_ASSERT_EQUAL(race_champions(&data, 7), 3);
+	dataset_clear(&data);
+}
+
 static const struct unit_test tests[] = {
 	{"the dominated leave", test_the_dominated_leave},
 	{"libc never leaves", test_libc_never_leaves},
@@ -222,6 +282,9 @@ static const struct unit_test tests[] = {
 	{"finalists come from the largest size", test_finalists_come_from_the_largest_size},
 	{"two rounds are no hearing", test_two_rounds_are_no_hearing},
 	{"champions of the largest size there is", test_champions_of_the_largest_size_there_is},
+	{"a kernel of each class", test_a_kernel_of_each_class},
+	{"winners by clear and by first use", test_winners_by_clear_and_by_first_use},
+	{"other series do not race", test_other_series_do_not_race},
 	{"a champion of each family", test_a_champion_of_each_family},
 };
 

@@ -45,7 +45,8 @@ static struct record trial(void)
 
 static struct record end(void)
 {
-	return (struct record){.kind = RECORD_END, .number = NUMBER};
+	return (struct record){
+		.kind = RECORD_END, .number = NUMBER, .u.end.taints = {100, 60, 40, 30, 10, 10, 10, 9000, 8000, 3}};
 }
 
 static bool sane(struct record record)
@@ -183,6 +184,21 @@ static void test_end(void)
 	CU_ASSERT_FALSE(WITH(end, u.end.error, INT32_MIN)); /* has no positive counterpart */
 }
 
+static void test_taints(void)
+{
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.lost, 61)); /* more than there were, with those that moved */
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.moved, UINT32_MAX));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.samples, UINT32_MAX));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.stolen, 11));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.slow, UINT32_MAX - 5));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.strayed, 11));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.rounds, UINT32_MAX));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.lost_ms, 9001));
+	CU_ASSERT(WITH(end, u.end.taints.cpu, -1));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.cpu, -2));
+	CU_ASSERT_FALSE(WITH(end, u.end.taints.cpu, INT32_MAX));
+}
+
 static const struct unit_test tests[] = {
 	{"good ones", test_good_ones},
 	{"kind and number", test_kind_and_number},
@@ -193,6 +209,7 @@ static const struct unit_test tests[] = {
 	{"progress", test_progress},
 	{"trial", test_trial},
 	{"end", test_end},
+	{"taints", test_taints},
 };
 
 UNIT_MAIN("records", tests)

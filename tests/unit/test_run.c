@@ -68,7 +68,7 @@ static struct record probe(void)
 
 static struct record end(int error)
 {
-	return (struct record){.kind = RECORD_END, .u.end = {error}};
+	return (struct record){.kind = RECORD_END, .u.end = {error, {.samples = 9, .lost = 2, .rounds = 4, .cpu = 1}}};
 }
 
 static void __attribute__((noreturn)) play(const struct script *script, int out)
@@ -182,6 +182,8 @@ static void check_healthy(struct run *run)
 	CU_ASSERT_EQUAL_FATAL(run->data.count, 1);
 	CU_ASSERT_EQUAL_FATAL(run->data.series[0].count, 3);
 	CU_ASSERT_EQUAL(run->data.series[0].rounds[2].ns, 105);
+	CU_ASSERT_EQUAL(run->taints.lost, 2);
+	CU_ASSERT_EQUAL(run->taints.cpu, 1);
 	CU_ASSERT_EQUAL(run->pid, -1);
 }
 

@@ -1,6 +1,7 @@
 /* The dynamic programme against every sequence there is, and the proof that each segment owes. */
 #include "calibrd/solve.h"
 
+#include "pageclear/policy.h"
 #include "tests/unit/by_hand.h"
 
 /* --- against brute force ----------------------------------------------------------------------------------------- */
@@ -14,7 +15,7 @@ static double sequence_cost(const struct grid *grid, const unsigned *choice, dou
 	for (size_t i = 0; i < grid->sizes; before = choice[i++]) {
 		const struct cell *cell = grid_cell(grid, i, choice[i]);
 
-		if (!cell->measured || cell->forbidden)
+		if (!cell->measured || cell->forbidden || cell->doubtful)
 			return INFINITY;
 		cost += grid->width[i] * (cell->l + (choice[i] != 0 ? 0.03 : 0)) +
 		        (choice[i] != before ? switch_cost : 0);
@@ -45,8 +46,12 @@ static void random_grid(struct grid *grid, struct random *random, unsigned kerne
 		for (unsigned k = 1; k < kernels; k++) {
 			if (random_below(random, 8) == 0)
 				continue;
-			set_cell(grid, i, k, uniform(random, -0.4, 0.3), 9);
+			if (random_below(random, 4) == 0)
+				set_interpolated(grid, i, k, uniform(random, -0.4, 0.3));
+			else
+				set_cell(grid, i, k, uniform(random, -0.4, 0.3), 9);
 			grid_cell(grid, i, k)->forbidden = random_below(random, 8) == 0;
+			grid_cell(grid, i, k)->doubtful = random_below(random, 16) == 0;
 		}
 	}
 }
@@ -164,6 +169,40 @@ static void test_one_lucky_epoch_proves_nothing(void)
 	grid_free(&grid);
 }
 
+/* Its neighbours prove a segment and it may be part of it; alone it proves nothing, and no epoch agrees with it. */
+static void test_what_is_interpolated_proves_nothing(void)
+{
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	grid_by_hand(&grid, 3, 3);
+	set_cell(&grid, 0, 1, -0.5, 9);
+	set_interpolated(&grid, 1, 1, -0.5);
+	set_cell(&grid, 2, 1, 0.1, 9);
+	CU_ASSERT_TRUE(solve_is_proven(&grid, 1, 0, 1));
+	CU_ASSERT_FALSE(solve_is_proven(&grid, 1, 1, 1));
+	for (unsigned e = 0; e < 3; e++)
+		grid_cell(&grid, 0, 1)->epoch[e] = 0.01;
+	CU_ASSERT_FALSE(solve_is_proven(&grid, 1, 0, 1));
+	grid_free(&grid);
+}
+
+/* Six pairs are 1/64: enough for one question, not for the best of four sizes. */
+static void test_scrub_must_beat_chance_at_every_size(void)
+{
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	grid_by_hand(&grid, 4, 3);
+	set_cell(&grid, 0, 1, -0.5, 6);
+	CU_ASSERT_TRUE(solve_is_proven(&grid, 1, 0, 0));
+	grid.intent = PAGECLEAR_SCRUB;
+	CU_ASSERT_FALSE(solve_is_proven(&grid, 1, 0, 0));
+	set_cell(&grid, 0, 1, -0.5, 7);
+	CU_ASSERT_TRUE(solve_is_proven(&grid, 1, 0, 0));
+	grid_free(&grid);
+}
+
 static void test_what_is_not_proven_is_forbidden_and_the_next_best_taken(void)
 {
 	struct grid grid;
@@ -238,7 +277,8 @@ static void scattered_grid(struct grid *grid, struct random *random, unsigned ke
 			cell->pairs[j] += uniform(random, -0.4, 0.4);
 		for (unsigned e = 0; e < grid->epochs; e++)
 			cell->epoch[e] += uniform(random, -0.3, 0.3);
-		cell->interval = stats_median_interval(cell->pairs, cell->count, 0.95);
+		if (!cell->interpolated)
+			cell->interval = stats_median_interval(cell->pairs, cell->count, 0.95);
 	}
 }
 
@@ -258,7 +298,8 @@ static void test_every_segment_is_proven(void)
 			other += choice[first] != 0;
 			CU_ASSERT_TRUE(choice[first] == 0 || solve_is_proven(&grid, choice[first], first, end));
 			for (size_t i = first; i <= end; i++)
-				CU_ASSERT_FALSE(grid_cell(&grid, i, choice[first])->forbidden);
+				CU_ASSERT_FALSE(grid_cell(&grid, i, choice[first])->forbidden ||
+				                grid_cell(&grid, i, choice[first])->doubtful);
 		}
 		for (size_t i = 0; i < grid.sizes * pc_kernel_count; i++)
 			unproven += grid.cells[i].unproven;
@@ -388,6 +429,8 @@ static const struct unit_test tests[] = {
 	{"pairs are pooled", test_pairs_are_pooled},
 	{"a gain within the margin proves nothing", test_a_gain_within_the_margin_proves_nothing},
 	{"one lucky epoch proves nothing", test_one_lucky_epoch_proves_nothing},
+	{"what is interpolated proves nothing", test_what_is_interpolated_proves_nothing},
+	{"scrub must beat chance at every size", test_scrub_must_beat_chance_at_every_size},
 	{"what is not proven is forbidden", test_what_is_not_proven_is_forbidden_and_the_next_best_taken},
 	{"what is not proven is shortened", test_what_is_not_proven_is_shortened},
 	{"every segment is proven", test_every_segment_is_proven},

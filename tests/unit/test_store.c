@@ -27,6 +27,7 @@ static void check_same(const struct dataset *a, const struct dataset *b)
 static void test_new_database(void)
 {
 	struct stat info;
+	char newest[16];
 	const char *path = sample_path("new.db");
 	umask(077);
 	store_close(sample_open(path, STORE_WRITE));
@@ -34,7 +35,8 @@ static void test_new_database(void)
 	CU_ASSERT_EQUAL(stat(path, &info), 0);
 	CU_ASSERT_EQUAL(info.st_mode & 0777, 0644);
 	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA application_id"), "1885823852");
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA user_version"), "1");
+	snprintf(newest, sizeof(newest), "%u", store_migrations[store_migration_count - 1].number);
+	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA user_version"), newest);
 	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA journal_mode"), "delete");
 	/* Every table is STRICT. */
 	CU_ASSERT_STRING_EQUAL(sample_sql(path, "SELECT count(*) FROM pragma_table_list "
@@ -84,6 +86,7 @@ static void test_calibration_comes_back(void)
 	strcpy(c.quality, "noisy");
 	c.reasons = "a busy \"host\"; it's 5 % off";
 	c.faulted = "avx512 movdir64b";
+	c.surroundings = "seconds=10\nbusy_cache=0.25\n";
 	c.knee_bytes = UINT64_C(5) << 20;
 	c.probe_from = 65536;
 	c.probe_lines = 4;
@@ -101,6 +104,7 @@ static void test_calibration_comes_back(void)
 	CU_ASSERT_STRING_EQUAL(got.quality, "noisy");
 	CU_ASSERT_STRING_EQUAL(got.reasons, c.reasons);
 	CU_ASSERT_STRING_EQUAL(got.faulted, c.faulted);
+	CU_ASSERT_STRING_EQUAL(got.surroundings, c.surroundings);
 	CU_ASSERT_STRING_EQUAL(got.soft, sample_topology.soft);
 	CU_ASSERT_EQUAL(got.started, 1700000000);
 	CU_ASSERT_EQUAL(got.finished, 1700000042);
@@ -542,6 +546,41 @@ static void test_migrations_are_numbered(void)
 	}
 }
 
+/* A calibration of the first schema is all there after the second one: it went forward, in peace as far as it knew. */
+static void test_first_schema_is_kept(void)
+{
+	struct pc_why why;
+	struct sql *sql;
+	struct calibration known;
+	struct dataset data = {0};
+	struct store *store;
+	const char *path = sample_path("first.db");
+	sample_write(path, "", 0);
+	CU_ASSERT_EQUAL_FATAL(sql_open(&sql, path, true, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(store_migrate(sql, store_migrations, 1, &why), 0);
+	sql_close(sql);
+	sample_change(path, "INSERT INTO topology VALUES ('0123456789ab', 'x86_64', 'a host', 'key', NULL);"
+	                    "INSERT INTO kernel VALUES (1, 'libc', 1);"
+	                    "INSERT INTO calibration (topology, state, effort, quality, version, started, finished) "
+	                    "VALUES ('0123456789ab', 'done', 'quick', 'good', '0.1.0', 1, 2);"
+	                    "INSERT INTO series VALUES "
+	                    "(1, 'clear', 'read', 'cached', 1, 'base', -1, 4096, 0, 1, 0, 0, 3, NULL, NULL, NULL)");
+	store = sample_open(path, STORE_WRITE);
+	CU_ASSERT_EQUAL_FATAL(store_latest(store, NULL, &known, &why), 0);
+	CU_ASSERT_STRING_EQUAL(known.quality, "good");
+	CU_ASSERT_PTR_NULL(known.surroundings);
+	CU_ASSERT_EQUAL_FATAL(store_series(store, known.id, &data, &why), 0);
+	CU_ASSERT_EQUAL_FATAL(data.count, 1);
+	CU_ASSERT_EQUAL(data.series[0].key.bytes, 4096);
+	CU_ASSERT_EQUAL(data.series[0].key.phase, PHASE_READ);
+	CU_ASSERT_EQUAL(data.series[0].key.backward, 0);
+	CU_ASSERT_EQUAL(data.series[0].tainted, 3);
+	dataset_clear(&data);
+	store_calibration_free(&known);
+	store_close(store);
+	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA integrity_check"), "ok");
+}
+
 /* The size of a standard calibration; growth stays bounded because rounds are dropped after three. */
 static void test_growth(void)
 {
@@ -585,6 +624,7 @@ static const struct unit_test tests[] = {
 	{"migrations run from any version", test_migrations_run_from_any_version},
 	{"migrations leave no orphans", test_migrations_leave_no_orphans},
 	{"migrations are numbered", test_migrations_are_numbered},
+	{"first schema is kept", test_first_schema_is_kept},
 	{"growth", test_growth},
 };
 
