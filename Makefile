@@ -115,8 +115,13 @@ $(B)/test-%: $(B)/obj/tests/unit/test_%.o $(B)/obj/tests/unit/harness.o $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS_CALIBRD)
 
-$(addprefix $(B)/test-calibctl_,words where story evidence): \
-	$(call objects,$(addprefix calibctl/,words.c where.c story.c evidence.c))
+$(addprefix $(B)/test-calibctl_,words where story evidence diff_rules diff_cost history_line): \
+	$(call objects,$(addprefix calibctl/,words.c where.c story.c evidence.c diff_rules.c diff_cost.c history_line.c))
+
+# bench's parts are tested together: its loops, on a meter that is not there.
+BENCH_TESTS := $(addprefix $(B)/test-,$(filter calibctl_bench%,$(UNITS)))
+$(BENCH_TESTS): $(call objects,$(filter calibctl/bench%,$(CALIBCTL)) $(addprefix calibctl/,args.c words.c output.c json.c columns.c))
+$(BENCH_TESTS): LIBS_CALIBRD += -ljansson
 
 $(B)/sim-%: $(B)/obj/tests/sim/test_%.o $(call objects,$(SIM) tests/unit/harness.c) $(BODY)
 	$(call say,LINK)
@@ -142,7 +147,7 @@ $(B)/calibrd-faulty: $(B)/obj/calibrd/main.o $(B)/obj/kernels/table-faulty.o $(f
 
 units: $(addprefix $(B)/test-,$(UNITS))
 sims: $(addprefix $(B)/sim-,$(SIMS))
-tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty
+tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty $(B)/bench-perf
 benches: $(addprefix $(B)/bench-,$(BENCHES))
 tests: units sims tools
 

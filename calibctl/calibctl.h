@@ -34,7 +34,12 @@ enum outcome verb_show(struct calibctl *ctl, struct args *args);
 enum outcome verb_explain(struct calibctl *ctl, struct args *args);
 enum outcome verb_kernels(struct calibctl *ctl, struct args *args);
 enum outcome verb_topology(struct calibctl *ctl, struct args *args);
+enum outcome verb_history(struct calibctl *ctl, struct args *args);
+enum outcome verb_diff(struct calibctl *ctl, struct args *args);
+enum outcome verb_rollback(struct calibctl *ctl, struct args *args);
+enum outcome verb_verify(struct calibctl *ctl, struct args *args);
 enum outcome verb_status(struct calibctl *ctl, struct args *args);
+enum outcome verb_bench(struct calibctl *ctl, struct args *args);
 enum outcome verb_help(struct calibctl *ctl, struct args *args);
 
 #endif

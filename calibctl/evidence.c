@@ -19,6 +19,12 @@ static double gain_of(unsigned intent, double l)
 	return intent == PAGECLEAR_SCRUB ? 1 / fmax(0.01, 1 + l) : exp(-l);
 }
 
+/* At that very size. */
+static bool was_measured(const struct cell *cell)
+{
+	return cell->measured && !cell->interpolated;
+}
+
 /* --- one kernel at one size ------------------------------------------------------------------------------------- */
 
 static double measured_ns(const struct dataset *data, const struct evidence_query *query, enum cost_kind kind,
@@ -95,7 +101,7 @@ static void fill_size(struct evidence_size *out, const struct dataset *data, con
 	for (unsigned k = 0; k < pc_kernel_count; k++) {
 		struct evidence_kernel *kernel = &out->kernels[out->count];
 
-		if (!grid_cell(grid, size, k)->measured)
+		if (!was_measured(grid_cell(grid, size, k)))
 			continue;
 		*kernel = (struct evidence_kernel){.kernel = k};
 		fill_times(kernel, data, query, out->bytes);
@@ -160,7 +166,7 @@ int evidence_if_wrong(struct evidence_wrong *out, const struct dataset *data, co
 	size_t size = nearest(&grid, query->bytes);
 	const struct cell *a = grid_cell(&grid, size, right), *b = grid_cell(&grid, size, wrong);
 	out->bytes = grid.bytes[size];
-	if (a->measured && b->measured)
+	if (was_measured(a) && was_measured(b))
 		out->cost = exp(b->l - a->l);
 	grid_free(&grid);
 	return 0;

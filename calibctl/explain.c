@@ -134,6 +134,8 @@ static int weigh(struct explanation *explanation, const struct dataset *data)
 	int r = evidence_collect(&explanation->evidence, data, &query);
 	if (r == 0 && query.intent != PAGECLEAR_SCRUB)
 		r = weigh_hints(explanation, data, query);
+	if (r == 0 && asked->table != NULL)
+		r = explain_spot(&explanation->spot, data, asked->table, asked->rule, pc_kernel_index(asked->kernel));
 	return r == 0 ? 0 : pc_why(&explanation->reason, r, "out of memory");
 }
 

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "calibctl/evidence.h"
+#include "calibctl/explain_spot.h"
 #include "calibctl/subject.h"
 #include "calibrd/store.h"
 #include "kernels/kernels.h"
@@ -30,6 +31,7 @@ struct explanation {
 	struct pc_why reason;
 	struct calibration calibration;
 	struct evidence evidence;
+	struct explain_spot spot;               /* of the rule that was asked for */
 	struct evidence_wrong wrong[PC_PRIORS]; /* [PC_FLUSHED]: the choice for cached on flushed memory, and so on */
 };
 

@@ -82,10 +82,10 @@ static json_t *json_measured(const struct explanation *explanation)
 
 	for (size_t i = 0; i < explanation->evidence.count; i++)
 		json_array_append_new(sizes, json_size(&explanation->evidence.sizes[i]));
-	return json_pack("{s:I, s:o, s:o, s:I, s:o, s:o}", "calibration", (json_int_t)calibration->id, "effort",
+	return json_pack("{s:I, s:o, s:o, s:I, s:o, s:o, s:o}", "calibration", (json_int_t)calibration->id, "effort",
 	                 output_json_text(calibration->effort), "quality", output_json_text(calibration->quality),
 	                 "finished", (json_int_t)calibration->finished, "sizes", sizes, "if_wrong",
-	                 json_if_wrong(explanation));
+	                 json_if_wrong(explanation), "spot_checks", explain_spot_json(&explanation->spot));
 }
 
 json_t *explain_json(const struct explanation *explanation)

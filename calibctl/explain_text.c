@@ -75,6 +75,19 @@ static void print_rule(const struct explanation *explanation, enum pc_prior prio
 		output_field("", "(the library counts a chunk below %d bytes as that much)", CHUNK_LEAST);
 }
 
+/* Which measured number of threads answers, where it isn't the one asked for. */
+static void print_threads(const struct explanation *explanation)
+{
+	const struct evidence_query *query = &explanation->query;
+	const struct pc_table *table = explanation->answers[query->prior].table;
+
+	if (table == NULL || table->threads == query->threads)
+		return;
+	output_field("threads", "%u asked for: measured with %u thread%s, %s", query->threads, table->threads,
+	             table->threads == 1 ? "" : "s",
+	             table->threads < query->threads ? "the most there is" : "the next number from there up");
+}
+
 static void print_rules(const struct explanation *explanation)
 {
 	if (explanation->probes) {
@@ -82,6 +95,7 @@ static void print_rules(const struct explanation *explanation)
 		print_rule(explanation, PC_FLUSHED);
 	}
 	print_rule(explanation, explanation->query.prior);
+	print_threads(explanation);
 }
 
 /* --- the measurements -------------------------------------------------------------------------------------------- */
@@ -255,6 +269,7 @@ static void print_measurements(const struct explanation *explanation)
 		exit(UNREADABLE);
 	}
 	print_legend(explanation);
+	explain_spot_print(&explanation->spot);
 	if (explanation->query.intent == PAGECLEAR_SCRUB)
 		return;
 	print_wrong(explanation, PC_CACHED, PC_FLUSHED);

@@ -12,7 +12,18 @@ static const struct {
 } options[] = {
 	{"explain", "  --prior PRIOR    what was before: cached, flushed or unknown (the default)\n"
                     "  --threads N      CPUs of one last-level cache that clear at the same time (1)\n"},
+	{"history", "  -n N             the newest N entries alone\n"},
+	{"diff", "  --exit-code      exit status 1 where they differ\n"},
 	{"topology", "  --raw            print the raw CPUID dump alone, for reports from the field\n"},
+	{"bench", "  --sizes LIST     table: 4 KiB to 64 MiB; xen: of the targets, half of L1D and L2\n"
+                  "  --kernels LIST   all that run here; hugepage: libc and the best of each family\n"
+                  "  --prior PRIOR    cached or flushed (both; hugepage: flushed)\n"
+                  "  --runs N         runs with fresh mappings (5; hugepage: 12)\n"
+                  "  --format FORMAT  text, csv or json (text)\n"},
+	{"verify", "  --effort EFFORT  quick, standard or thorough: about 15 s, 1 or 5 minutes (standard)\n"
+                   "  --against FILE   time another library's memset as well\n"
+                   "  --tolerance N    per cent of mean regret beyond the noise floor (2; scrub: thrice)\n"
+                   "  --seed N         draw the same sizes again\n"},
 	{NULL, "  --policy FILE    instead of $PAGECLEAR_POLICY and this host's policy.yaml\n"
                "  --database FILE  instead of this host's calibrd.db\n"
                "  --json           for programs\n"},
@@ -35,12 +46,31 @@ static void print_explain(void)
 	     "  scrub    background work that spares the caches");
 }
 
+static void print_bench(void)
+{
+	puts("\nKIND is:\n"
+	     "  table      kernels x sizes, GB/s and deviation over runs (the default)\n"
+	     "  xen        clear latency, and how much a clear displaces from the private caches\n"
+	     "  hugepage   2 MiB in chunks, forward and backward, and where the deviation comes from\n"
+	     "LIST is separated by commas: 4K,1M or libc,clzero. Nothing is read or changed; SIGINT ends it.");
+}
+
+static void print_diff(void)
+{
+	puts("\nA and B are generations or files: 7, ./policy.yaml. B is the policy in force if it is not given,\n"
+	     "A the generation before B.");
+}
+
 static enum outcome print_verb(const struct verb *verb)
 {
 	printf("calibctl %s%s%s [OPTION]...: %s\n", verb->name, verb->arguments[0] != '\0' ? " " : "", verb->arguments,
 	       verb->about);
 	if (strcmp(verb->name, "explain") == 0)
 		print_explain();
+	if (strcmp(verb->name, "bench") == 0)
+		print_bench();
+	if (strcmp(verb->name, "diff") == 0)
+		print_diff();
 	print_options(verb->name);
 	return DONE;
 }

@@ -12,7 +12,12 @@ const struct verb calibctl_verbs[] = {
 	{"explain", verb_explain, "SIZE [INTENT]", "which rule holds for a size, and what was measured there"},
 	{"kernels", verb_kernels, "", "the ways of clearing: which run here, which are chosen where"},
 	{"topology", verb_topology, "", "the facts about this host that a calibration is valid for"},
+	{"history", verb_history, "", "calibrations, publications and verifications, newest first"},
+	{"diff", verb_diff, "[A [B]]", "what differs between two policies, and whether it matters in cost"},
+	{"rollback", verb_rollback, "GENERATION", "publish a policy of the past again"},
+	{"verify", verb_verify, "", "what the policy's choices cost at fresh sizes, next to the best"},
 	{"status", verb_status, "", "whether all is well: policy, library, database, host"},
+	{"bench", verb_bench, "[KIND]", "measure this host's kernels, as others have published theirs"},
 	{"help", verb_help, "[VERB]", "this list, or the options of a verb"},
 };
 const size_t calibctl_verb_count = sizeof(calibctl_verbs) / sizeof(calibctl_verbs[0]);

@@ -7,11 +7,6 @@
 #include "calibctl/words.h"
 #include "kernels/kernels.h"
 
-uint64_t rule_to(const struct pc_table *table, size_t rule)
-{
-	return rule + 1 < table->rule_count ? table->rules[rule + 1].from : UINT64_MAX;
-}
-
 const char *rule_obstacle(const struct pc_rule *rule)
 {
 	const struct pc_kernel *kernel = pc_kernel_find(rule->kernel);
@@ -63,7 +58,7 @@ void rule_notes(const struct pc_rule *rule, const char *obstacle, char out[RULE_
 	else if (rule->high > 0)
 		add_note(out, "crossover %s", high);
 	if (rule->chunk > 0)
-		add_note(out, "in chunks of %s", chunk);
+		add_note(out, "in pieces of %s", chunk);
 	if (rule->pinned)
 		add_note(out, "pinned");
 	if (obstacle != NULL)

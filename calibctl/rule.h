@@ -11,7 +11,10 @@
 struct columns;
 
 /* Bytes it holds up to; UINT64_MAX: no limit. */
-uint64_t rule_to(const struct pc_table *table, size_t rule);
+static inline uint64_t rule_to(const struct pc_table *table, size_t rule)
+{
+	return rule + 1 < table->rule_count ? table->rules[rule + 1].from : UINT64_MAX;
+}
 
 /* NULL: the kernel runs here; else why libc stands in: "not known to this version", "not on this CPU". */
 const char *rule_obstacle(const struct pc_rule *rule);
@@ -20,7 +23,7 @@ const char *rule_obstacle(const struct pc_rule *rule);
 enum { RULE_RANGE = 72, RULE_NOTES = 160 };
 void rule_range(const struct pc_table *table, size_t rule, char out[RULE_RANGE]);
 
-/* "crossover 1.5 KiB - 3 KiB, in chunks of 2 MiB, pinned"; "" if there is nothing to add. obstacle may be NULL. */
+/* "crossover 1.5 KiB - 3 KiB, in pieces of 2 MiB, pinned"; "" if there is nothing to add. obstacle may be NULL. */
 void rule_notes(const struct pc_rule *rule, const char *obstacle, char out[RULE_NOTES]);
 
 /* here: whether to tell if it runs on this host. */

@@ -87,18 +87,30 @@ static void add_rule(struct columns *columns, const struct pc_table *table, size
 	columns_cell(columns, "%s", notes);
 }
 
-static void add_chapter(struct columns *columns, const struct story *story, const struct chapter *chapter, bool here)
+/* In lines of their own: in a column they would be the widest. */
+static void add_threads(struct columns *columns, const struct chapter *chapter)
+{
+	static char text[STORY_THREADS];
+	char *rest = NULL;
+
+	story_threads(chapter, text);
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		columns_line(columns, STYLE_PLAIN, "  %s", line);
+}
+
+static void add_chapter(struct columns *columns, const struct chapter *chapter, bool here)
 {
 	const struct pc_table *table = chapter->table;
 	bool one_prior = (chapter->priors & (chapter->priors - 1)) == 0 && table->intent != PAGECLEAR_SCRUB;
 	char heading[STORY_HEADING];
 
-	story_heading(story, chapter, heading);
+	story_heading(chapter, heading);
 	columns_line(columns, STYLE_PLAIN, "%s", "");
 	columns_line(columns, STYLE_HEADING, "%s   (%s%s%s)", heading, words_intent_meaning(table->intent),
 	             one_prior ? "; " : "", one_prior ? words_prior_meaning(table->prior) : "");
 	for (size_t i = 0; i < table->rule_count; i++)
 		add_rule(columns, table, i, here);
+	add_threads(columns, chapter);
 }
 
 static int print_rules(const struct subject *subject)
@@ -111,7 +123,7 @@ static int print_rules(const struct subject *subject)
 		return r;
 	story_tell(&story, subject->document);
 	for (size_t i = 0; i < story.count; i++)
-		add_chapter(columns, &story, &story.chapters[i], !subject->foreign);
+		add_chapter(columns, &story.chapters[i], !subject->foreign);
 	if (story.count == 0)
 		columns_line(columns, STYLE_PLAIN, "\nno table that this version knows: libc everywhere");
 	r = columns_print(columns);

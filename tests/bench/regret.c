@@ -1,8 +1,8 @@
 /*
- * What a policy's choices cost at sizes that calibration never saw: regret against the best kernel (picked on half of
- * the rounds, valued on the other half), gain over libc, and the noise floor (libc against itself). The library is
- * timed as programs call it. A report for `make bench`; it judges nothing.
+ * bench-regret [--effort EFFORT] [--seed N] POLICY...: measures once, at fresh sizes, and judges each policy on the
+ * same measurements; of several also whether they agree, point by point. A report: it passes no verdict.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <pageclear/policy.h>
 #include <stdio.h>
@@ -10,291 +10,240 @@
 #include <string.h>
 #include <time.h>
 
-#include "calibrd/meter.h"
-#include "calibrd/random.h"
+#include "calibrd/memory.h"
 #include "calibrd/stats.h"
-#include "kernels/kernels.h"
+#include "calibrd/topology.h"
+#include "calibrd/trial.h"
+#include "calibrd/verify.h"
+#include "libpolicy/document.h"
+#include "libpolicy/policy.h"
 
-enum { ROUNDS = 24, SIZES = 14, LIBRARY = PC_KERNEL_MAX, UNHINTED, AGAIN, ENTRANTS };
+/* Design, "five calibrations agree": costs within this of each other, or within the floor of that point. */
+static const double agreement = 0.03;
 
-static const uint64_t most_bytes = 64 << 20;
-static const double scrub_weight = 0.1;
-
-static const struct pageclear_policy *policy;
-static unsigned hinted, unhinted; /* intents of the series that runs */
-
-static void library_zero(void *dst, size_t len)
-{
-	pageclear_policy_zero(policy, dst, len, hinted);
-}
-
-static void library_unhinted(void *dst, size_t len)
-{
-	pageclear_policy_zero(policy, dst, len, unhinted);
-}
-
-static const struct pc_kernel library = {.name = "library", .clear = library_zero};
-static const struct pc_kernel library_blind = {.name = "unhinted", .clear = library_unhinted};
-
-struct question {
-	const char *name;
-	unsigned intent, hint;
-	enum pc_prior prior;
-	bool read, victims;
-	uint64_t least;
+struct bench {
+	struct verify_config config;
+	size_t count;
+	const char *paths[VERIFY_POLICIES];
+	const struct pageclear_policy *policies[VERIFY_POLICIES];
+	struct verify_data data;
 };
 
-static const struct question questions[] = {
-	{"hot, cached", PAGECLEAR_HOT, PAGECLEAR_CACHED, PC_CACHED, true, false, 1024},
-	{"hot, flushed", PAGECLEAR_HOT, PAGECLEAR_FLUSHED, PC_FLUSHED, true, false, 1024},
-	{"cold, cached", PAGECLEAR_COLD, PAGECLEAR_CACHED, PC_CACHED, false, false, 1024},
-	{"cold, flushed", PAGECLEAR_COLD, PAGECLEAR_FLUSHED, PC_FLUSHED, false, false, 1024},
-	{"scrub", PAGECLEAR_SCRUB, 0, PC_FLUSHED, false, true, 16384},
-};
+/* --- what takes part --------------------------------------------------------------------------------------------- */
 
-static bool takes_part(unsigned entrant)
+static int open_policies(struct bench *bench, struct pc_why *why)
 {
-	if (entrant < PC_KERNEL_MAX)
-		return entrant < pc_kernel_count && pc_kernel_runs(&pc_kernels[entrant]);
+	for (size_t i = 0; i < bench->count; i++) {
+		struct pageclear_policy *policy;
+		struct pc_document *document = NULL;
+		int r = pc_policy_load(&policy, bench->paths[i], why);
+
+		if (r == 0) {
+			bench->policies[i] = policy;
+			r = pc_document_read(&document, bench->paths[i], why);
+		}
+		if (r < 0) {
+			struct pc_why reason = *why;
+
+			return pc_why(why, r, "%s: %s", bench->paths[i], reason.text);
+		}
+		if (i == 0) /* all see the same victims */
+			bench->config.knee_bytes = document->knee_bytes;
+		pc_document_free(document);
+	}
+	return 0;
+}
+
+static int describe_host(struct verify_config *config, struct pc_why *why)
+{
+	struct topology *topology;
+	int r = topology_detect(&topology, &(struct topology_source){0}, why);
+
+	if (r < 0)
+		return r;
+	config->l1_bytes = topology_cache_bytes(topology, 1);
+	config->l2_bytes = topology_cache_bytes(topology, 2);
+	config->memory_bytes = memory_available(NULL) / 4;
+	config->memory_bytes -= config->memory_bytes < METER_OVERHEAD ? config->memory_bytes : METER_OVERHEAD;
+	topology_free(topology);
+	for (unsigned k = 0; k < pc_kernel_count; k++)
+		if (pc_kernel_runs(&pc_kernels[k]) && trial_run(&pc_kernels[k], TRIAL_DEADLINE_MS) == TRIAL_PASSED)
+			config->kernels |= 1u << k;
+	return 0;
+}
+
+static int measure(struct bench *bench, struct pc_why *why)
+{
+	struct meter *meter = NULL;
+	int r = describe_host(&bench->config, why);
+
+	bench->config.policies = bench->policies;
+	bench->config.policy_count = bench->count;
+	bench->config.unhinted = true;
+	if (r == 0)
+		r = meter_real_new(&meter, NULL, why);
+	if (r == 0)
+		r = verify_measure(meter, &bench->config, &bench->data, why);
+	meter_free(meter);
+	return r;
+}
+
+/* --- one policy -------------------------------------------------------------------------------------------------- */
+
+static const char *series_name(unsigned intent, enum pc_prior prior)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "%s%s%s", pc_intent_name(intent), intent == PAGECLEAR_SCRUB ? "" : ", ",
+	         intent == PAGECLEAR_SCRUB ? "" : pc_prior_name(prior));
+	return name;
+}
+
+/* Cost over libc's as a factor of gain. */
+static double gain(unsigned intent, double own)
+{
+	if (intent != PAGECLEAR_SCRUB || isnan(own))
+		return exp(-own);
+	return 1 / fmax(0.05, 1 + own);
+}
+
+static void print_points(const struct bench *bench, const struct pageclear_policy *policy, const struct verified *told)
+{
+	for (size_t i = 0; i < bench->data.count; i++) {
+		const struct verify_point *point = &bench->data.points[i];
+		struct verify_outcome at;
+
+		if (!verify_point_serves(point, told->intent) ||
+		    (point->shape != VERIFY_SCRUB && (point->shape == VERIFY_CACHED) != (told->prior == PC_CACHED)))
+			continue;
+		verify_point_judge(point, told->intent, policy, &at);
+		printf("  %-14s %9" PRIu64
+		       " B  regret %+6.1f %%  floor %4.1f %%  gain %5.2fx  unhinted %5.2fx  best %5.2fx"
+		       "  %-9s (best %s), %zu rounds\n",
+		       series_name(told->intent, told->prior), point->bytes, 100 * at.regret, 100 * at.floor,
+		       gain(told->intent, at.own), gain(told->intent, at.unhinted), gain(told->intent, at.best),
+		       pc_kernels[at.chosen.kernel].name, pc_kernels[at.better.kernel].name, point->rounds);
+	}
+}
+
+static int print_policy(const struct bench *bench, size_t i, struct pc_why *why)
+{
+	struct verify_report report;
+	int r = verify_judge(&bench->data, bench->policies[i], VERIFY_TOLERANCE / 100.0, &report, why);
+
+	printf("== %s\n", bench->paths[i]);
+	for (size_t s = 0; s < report.count && r == 0; s++) {
+		const struct verified *told = &report.series[s].told;
+
+		print_points(bench, bench->policies[i], told);
+		printf("%-14s regret: mean %.1f %%, p95 %.1f %%, worst %.1f %% at %" PRIu64
+		       " B; floor: mean %.1f %%, p95 %.1f %%; gain: %.2fx, best %.2fx",
+		       series_name(told->intent, told->prior), 100 * told->mean, 100 * told->p95, 100 * told->worst,
+		       told->worst_bytes, 100 * told->floor, 100 * told->floor_p95, told->gain, told->best_gain);
+		if (!isnan(told->unhinted))
+			printf(", unhinted %.2fx", told->unhinted);
+		puts(told->passed ? ": within" : ": BEYOND");
+	}
+	return r;
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------------- */
+
+/* How far the policies' costs lie apart at a point, and its floor. False if it cannot be told. */
+static bool spread(const struct bench *bench, const struct verify_point *point, unsigned intent, double *out,
+                   double *noise)
+{
+	double least = INFINITY, most = -INFINITY;
+
+	for (size_t i = 0; i < bench->count; i++) {
+		struct verify_outcome at;
+
+		if (!verify_point_judge(point, intent, bench->policies[i], &at))
+			return false;
+		least = fmin(least, at.own);
+		most = fmax(most, at.own);
+		*noise = at.floor;
+	}
+	*out = most - least;
 	return true;
 }
 
-static const struct pc_kernel *kernel_of(unsigned entrant)
+static void print_agreement(const struct bench *bench)
 {
-	if (entrant == LIBRARY)
-		return &library;
-	if (entrant == UNHINTED)
-		return &library_blind;
-	return entrant == AGAIN ? &pc_kernels[0] : &pc_kernels[entrant];
-}
+	unsigned all = 0, told = 0, agreed = 0;
 
-/* What one entrant cost in one round, ns: the clear (with its first read, where that counts) and, for scrub, what it
- * displaced. NaN where a sample was disturbed. */
-struct cost {
-	double clear, displaced;
-};
+	for (size_t i = 0; i < bench->data.count; i++)
+		for (unsigned intent = PAGECLEAR_HOT; intent <= PAGECLEAR_SCRUB; intent++) {
+			const struct verify_point *point = &bench->data.points[i];
+			double apart = 0, noise = 0;
 
-static double displacement(struct meter *meter, uint64_t bytes, const struct pc_kernel *kernel)
-{
-	static const uint64_t victims[] = {32 << 10, 512 << 10, 4 << 20};
-	double sum = 0;
-
-	for (unsigned v = 0; v < (bytes >= victims[1] ? 3u : 2u); v++) {
-		struct meter_ask ask = {.kernel = kernel,
-		                        .phase = PHASE_VICTIM_L1 + v,
-		                        .prior = PC_FLUSHED,
-		                        .bytes = bytes,
-		                        .victim_bytes = victims[v]};
-		struct meter_sample with, without;
-
-		if (meter->ops->sample(meter, &ask, &with) < 0 || with.tainted)
-			return NAN;
-		ask.kernel = NULL;
-		if (meter->ops->sample(meter, &ask, &without) < 0 || without.tainted)
-			return NAN;
-		sum += with.ns - without.ns;
-	}
-	return sum;
-}
-
-static struct cost cost_once(struct meter *meter, const struct question *question, uint64_t bytes,
-                             const struct pc_kernel *kernel)
-{
-	struct meter_ask ask = {.kernel = kernel,
-	                        .phase = PHASE_CLEAR,
-	                        .prior = question->prior,
-	                        .bytes = bytes,
-	                        .passes = 3,
-	                        .read = question->read};
-	struct meter_sample sample;
-
-	if (meter->ops->sample(meter, &ask, &sample) < 0 || sample.tainted)
-		return (struct cost){NAN, NAN};
-	return (struct cost){sample.ns + sample.read_ns, question->victims ? displacement(meter, bytes, kernel) : 0};
-}
-
-/* Long samples are seldom undisturbed on a shared host: up to four tries. */
-static struct cost cost(struct meter *meter, const struct question *question, uint64_t bytes,
-                        const struct pc_kernel *kernel)
-{
-	struct cost ns = {NAN, NAN};
-
-	for (int try = 0; try < 4 && isnan(ns.clear + ns.displaced); try++)
-		ns = cost_once(meter, question, bytes, kernel);
-	return ns;
-}
-
-struct size_result {
-	double regret, blind_regret, gain, blind_gain, best_gain, floor;
-};
-
-/* Median over every second round, from `first`, of (cost of entrant - cost of libc) / scale. */
-static double relative(struct cost (*ns)[ENTRANTS], unsigned entrant, unsigned first, double weight, double scale)
-{
-	double values[ROUNDS];
-	size_t count = 0;
-
-	for (unsigned r = first; r < ROUNDS; r += 2) {
-		double more = weight * (ns[r][entrant].clear - ns[r][0].clear) + ns[r][entrant].displaced -
-		              ns[r][0].displaced;
-
-		if (!isnan(more))
-			values[count++] = more / scale;
-	}
-	return stats_median(values, count);
-}
-
-/* weight x clear + displacement of libc, a negative displacement counting as none: design section 1's denominator. */
-static double libc_cost(struct cost (*ns)[ENTRANTS], double weight)
-{
-	double clear[ROUNDS], displaced[ROUNDS];
-	size_t count = 0;
-
-	for (unsigned r = 0; r < ROUNDS; r++)
-		if (!isnan(ns[r][0].clear + ns[r][0].displaced)) {
-			clear[count] = ns[r][0].clear;
-			displaced[count++] = ns[r][0].displaced;
+			if (!verify_point_serves(point, intent))
+				continue;
+			all++;
+			if (!spread(bench, point, intent, &apart, &noise))
+				continue;
+			told++;
+			if (apart <= fmax(agreement, noise)) {
+				agreed++;
+				continue;
+			}
+			printf("  %s at %" PRIu64 " B: %.1f %% apart, floor %.1f %%:",
+			       series_name(intent, point->shape == VERIFY_CACHED ? PC_CACHED : PC_FLUSHED),
+			       point->bytes, 100 * apart, 100 * noise);
+			for (size_t p = 0; p < bench->count; p++)
+				printf(" %s",
+				       pc_kernels[verify_choice(bench->policies[p], point->shape, point->bytes, intent)
+				                          .kernel]
+				               .name);
+			putchar('\n');
 		}
-	return weight * stats_median(clear, count) + fmax(0, stats_median(displaced, count));
+	printf("== agreement: at %u of %u points (%.1f %%) all choices cost within 3 %% of each other or within the "
+	       "floor; %u more could not be measured undisturbed\n",
+	       agreed, told, told == 0 ? 0.0 : 100.0 * agreed / told, all - told);
 }
 
-/* For scrub regret and gain are differences in units of libc's cost; a ratio of displacements means nothing near 0. */
-static void judge(struct cost (*ns)[ENTRANTS], bool scrub, struct size_result *out)
+/* --- the command line -------------------------------------------------------------------------------------------- */
+
+static int parse(struct bench *bench, int argc, char **argv)
 {
-	double weight = scrub ? scrub_weight : 1, scale = libc_cost(ns, weight), best, own, blind, again;
-	unsigned winner = 0;
-
-	for (unsigned e = 1; e < PC_KERNEL_MAX; e++)
-		if (takes_part(e) && relative(ns, e, 0, weight, scale) < relative(ns, winner, 0, weight, scale))
-			winner = e;
-	best = relative(ns, winner, 1, weight, scale);
-	own = relative(ns, LIBRARY, 1, weight, scale);
-	blind = relative(ns, UNHINTED, 1, weight, scale);
-	again = relative(ns, AGAIN, 1, weight, scale);
-	if (scrub)
-		*out = (struct size_result){own - best, blind - best, -own, -blind, -best, fabs(again)};
-	else
-		*out = (struct size_result){log((1 + own) / (1 + best)),
-		                            log((1 + blind) / (1 + best)),
-		                            -log(1 + own),
-		                            -log(1 + blind),
-		                            -log(1 + best),
-		                            fabs(log(1 + again))};
-}
-
-static void run_size(struct meter *meter, const struct question *question, uint64_t bytes, struct random *random,
-                     struct size_result *out)
-{
-	static struct cost ns[ROUNDS][ENTRANTS];
-
-	for (unsigned r = 0; r < ROUNDS; r++) {
-		unsigned order[ENTRANTS], count = 0;
-
-		for (unsigned e = 0; e < ENTRANTS; e++)
-			if (takes_part(e))
-				order[count++] = e;
-		random_shuffle(random, order, count);
-		meter->ops->round_begin(meter, random_next(random));
-		for (unsigned i = 0; i < count; i++)
-			ns[r][order[i]] = cost(meter, question, bytes, kernel_of(order[i]));
-		if (meter->ops->round_end(meter))
-			for (unsigned e = 0; e < ENTRANTS; e++)
-				ns[r][e] = (struct cost){NAN, NAN};
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--effort") == 0 && i + 1 < argc)
+			bench->config.effort = effort_find(argv[++i]);
+		else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+			bench->config.seed = strtoull(argv[++i], NULL, 0);
+		else if (argv[i][0] == '-' || bench->count == VERIFY_POLICIES)
+			return -1;
+		else
+			bench->paths[bench->count++] = argv[i];
 	}
-	judge(ns, question->victims, out);
-}
-
-/* Leaves out the sizes that had no undisturbed round; returns how many are left. */
-static size_t only_numbers(double *x, size_t n)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (!isnan(x[i]))
-			x[kept++] = x[i];
-	return kept;
-}
-
-static double mean(double *x, size_t n)
-{
-	double sum = 0;
-
-	n = only_numbers(x, n);
-	for (size_t i = 0; i < n; i++)
-		sum += x[i];
-	return sum / (double)n;
-}
-
-static double quantile(double *x, size_t n, double q)
-{
-	return stats_quantile(x, only_numbers(x, n), q);
-}
-
-/* Gain as a factor; of scrub's relative saving s that is 1 / (1 - s), capped where displacement noise ate the cost. */
-static double shown(const struct question *question, double gain)
-{
-	return question->victims ? 1 / fmax(0.05, 1 - gain) : exp(gain);
-}
-
-static void run_series(struct meter *meter, const struct question *question, struct random *random)
-{
-	double regret[SIZES], blind[SIZES], gain[SIZES], blind_gain[SIZES], best[SIZES], noise[SIZES];
-	double octaves = log2((double)(question->victims ? 16 << 20 : (int)most_bytes) / (double)question->least);
-
-	hinted = question->intent | question->hint;
-	unhinted = question->intent;
-	for (unsigned s = 0; s < SIZES; s++) {
-		/* One random size in each of equal steps of the logarithm, in whole 16 bytes. */
-		uint64_t bytes =
-			(uint64_t)((double)question->least * exp2(octaves * (s + random_unit(random)) / SIZES)) / 16 *
-			16;
-		struct size_result result;
-
-		run_size(meter, question, bytes, random, &result);
-		regret[s] = result.regret;
-		blind[s] = result.blind_regret;
-		gain[s] = result.gain;
-		blind_gain[s] = result.blind_gain;
-		best[s] = result.best_gain;
-		noise[s] = result.floor;
-		printf("  %-14s %9llu B  regret %+6.1f %%  unhinted %+6.1f %%   gain %5.2fx  unhinted %5.2fx  best "
-		       "%5.2fx  floor %4.1f %%\n",
-		       question->name, (unsigned long long)bytes, 100 * result.regret, 100 * result.blind_regret,
-		       shown(question, result.gain), shown(question, result.blind_gain),
-		       shown(question, result.best_gain), 100 * result.floor);
-		fflush(stdout);
-	}
-	printf("%-16s regret: mean %.1f %%, p95 %.1f %%, worst %.1f %%; unhinted mean %.1f %%; gain: %.2fx, best "
-	       "%.2fx, "
-	       "unhinted %.2fx; floor: mean %.1f %%\n",
-	       question->name, 100 * mean(regret, SIZES), 100 * quantile(regret, SIZES, 0.95),
-	       100 * quantile(regret, SIZES, 1), 100 * mean(blind, SIZES), shown(question, mean(gain, SIZES)),
-	       shown(question, mean(best, SIZES)), shown(question, mean(blind_gain, SIZES)), 100 * mean(noise, SIZES));
+	return bench->count > 0 && bench->config.effort < EFFORTS ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
-	struct random random = {(uint64_t)time(NULL)};
-	struct meter *meter = NULL;
-	struct pc_why why;
-	int r = argc == 2 ? pageclear_policy_open(&policy, argv[1]) : -1;
+	struct bench bench = {.config = {.effort = EFFORT_STANDARD, .seed = (uint64_t)time(NULL)}};
+	struct pc_why why = {""};
+	int r;
 
-	if (r < 0) {
-		fprintf(stderr, "usage: %s POLICY.YAML (%s)\n", argv[0], argc == 2 ? strerror(-r) : "which policy?");
+	if (parse(&bench, argc, argv) < 0) {
+		fprintf(stderr, "usage: %s [--effort quick|standard|thorough] [--seed N] POLICY.YAML... (%d at most)\n",
+		        argv[0], VERIFY_POLICIES);
 		return 2;
 	}
-	if (meter_real_new(&meter, NULL, &why) < 0) {
-		fprintf(stderr, "%s\n", why.text);
-		return 1;
-	}
-	printf("sizes off the grid, %d rounds each, best kernel picked and valued on different rounds\n", ROUNDS);
-	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
-		if (meter->ops->epoch(
-			    meter, &(struct meter_room){.target_bytes = 2 * most_bytes, .victim_bytes = 16 << 20}) < 0)
-			return 1;
-		run_series(meter, &questions[i], &random);
-	}
-	meter_free(meter);
-	pageclear_policy_close(policy);
-	return 0;
+	r = open_policies(&bench, &why);
+	if (r == 0)
+		r = measure(&bench, &why);
+	if (r == 0)
+		printf("fresh sizes, %.0f s, seed %" PRIu64 "; best kernel picked and valued on different epochs\n",
+		       verify_seconds(bench.config.effort), bench.config.seed);
+	for (size_t i = 0; i < bench.count && r == 0; i++)
+		r = print_policy(&bench, i, &why);
+	if (r == 0 && bench.count > 1)
+		print_agreement(&bench);
+	verify_data_free(&bench.data);
+	for (size_t i = 0; i < bench.count; i++)
+		pageclear_policy_close(bench.policies[i]);
+	if (r < 0)
+		fprintf(stderr, "%s: %s\n", argv[0], why.text);
+	return r < 0;
 }

@@ -87,7 +87,7 @@ misused() {
 
 @test "help lists every verb, and --help and -h are the same" {
 	run -0 "$CTL" help
-	for verb in show explain kernels topology status help; do
+	for verb in show explain kernels topology history diff rollback status help; do
 		holds "  $verb "
 	done
 	list=$output
@@ -98,7 +98,7 @@ misused() {
 }
 
 @test "help VERB and VERB --help are the same, even on a command line that is otherwise wrong" {
-	for verb in show explain kernels topology status help; do
+	for verb in show explain kernels topology history diff rollback status help; do
 		run -0 "$CTL" help "$verb"
 		holds "calibctl $verb"
 		holds "--json"
@@ -349,7 +349,39 @@ misused() {
 	holds "answer     libc"
 	says "unheard_of for 1 GiB - no limit, not known to this version: libc stands in"
 	run -0 ctl explain 64M cold --prior cached
-	says "in chunks of 2 MiB"
+	says "in pieces of 2 MiB"
+}
+
+@test "explain: which measured number of threads answers" {
+	need_x86
+	run -0 ctl explain 1M cold --threads 8
+	says "threads    8 asked for: measured with 1 thread, the most there is"
+	run -0 ctl explain 1M cold
+	lacks "asked for"
+	sed -e '/^  - intent: cold/,$!d' -e 's/threads: 1/threads: 4/' "$T/native.yaml" | cat "$T/native.yaml" - >"$T/four.yaml"
+	run -0 "$CTL" --policy "$T/four.yaml" --database "$T/good.db" explain 1M cold --threads 2
+	says "threads    2 asked for: measured with 4 threads, the next number from there up"
+	run -0 "$CTL" --policy "$T/four.yaml" --database "$T/good.db" explain 1M cold --threads 8
+	says "threads    8 asked for: measured with 4 threads, the most there is"
+	run -0 "$CTL" --policy "$T/four.yaml" --database "$T/good.db" explain 1M cold --threads 8 --json
+	jq -e '.answer.threads == 4 and .question.threads == 8' <<<"$output"
+}
+
+@test "explain: spot checks, where there are any" {
+	need_x86
+	run -0 ctl explain 4M cold --prior flushed
+	lacks "spot check"
+	"$B/tool-calibctl_database" "$T/spots.db" "$TOPOLOGY" spots
+	run -0 "$CTL" --policy "$T/native.yaml" --database "$T/spots.db" explain 4M cold --prior flushed
+	says "spot check sse2nt in pieces of 64 KiB costs 1.50x of the whole extent at once"
+	says "sse2nt in pieces of 2 MiB costs 0.50x of the whole extent at once"
+	says "the last piece first costs 2.00x of the first one first"
+	says "sse2nt on base pages costs 0.80x of libc on them"
+	run -0 "$CTL" --policy "$T/native.yaml" --database "$T/spots.db" explain 4M cold --prior flushed --json
+	jq -e '.measured.spot_checks | .kernel == "sse2nt" and .chunks[0].over_whole.ratio == 1.5 and .backward_over_forward.ratio == 2' \
+		<<<"$output"
+	run -0 "$CTL" --policy "$T/native.yaml" --database "$T/spots.db" explain 4M scrub --json
+	jq -e '.measured.spot_checks.chunks | all(.[]; .over_whole == null)' <<<"$output"
 }
 
 @test "explain: the database of another topology says nothing" {

@@ -1,0 +1,41 @@
+/*
+ * verify, in parts: the child that measures, the database that remembers, the ways of telling.
+ */
+#ifndef CALIBCTL_VERIFY_H
+#define CALIBCTL_VERIFY_H
+
+#include "calibctl/subject.h"
+#include "calibrd/store.h"
+#include "calibrd/topology.h"
+#include "calibrd/verify.h"
+
+struct verification_request {
+	struct subject subject;
+	const struct pageclear_policy *policy;
+	struct topology *topology;
+	enum effort effort;
+	uint64_t seed;
+	double tolerance;    /* share */
+	const char *against; /* as named on the command line, or NULL */
+};
+
+/* What became of it in the database. */
+struct verification_entry {
+	int64_t id; /* 0: not recorded, reason says why */
+	struct pc_why reason;
+};
+
+/* In a child, since it runs code that may be broken: kernels, and whatever library it is measured against. Shows
+ * progress on standard error. 0; -ENOEXEC: the policy names a kernel that failed its trial; else -errno. */
+int verification_run(const struct verification_request *request, struct verify_report *out, struct pc_why *why);
+
+/* Only where there is a sound database of this version that nobody else is writing. */
+void verification_record(const struct verification_request *request, const struct verify_report *report,
+                         struct verification_entry *out);
+
+/* 0 or -ENOMEM. */
+int verification_print(const struct verification_request *request, const struct verify_report *report);
+json_t *verification_json(const struct verification_request *request, const struct verify_report *report,
+                          const struct verification_entry *entry);
+
+#endif
