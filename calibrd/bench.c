@@ -70,7 +70,7 @@ static int run_block(struct bench *bench, struct block *block)
 	while (r == 0 && done < block->rounds && (done == 0 || (double)(now(bench) - start) < allotted))
 		r = rounds_take(bench, block, done++);
 	plan_spent(block, done, (double)(now(bench) - start));
-	return block->threads > 1 && is_crew_trouble(r) ? lose_crew(bench, r) : r;
+	return block->threads > 1 && r < 0 && r == bench->sample_error && is_crew_trouble(r) ? lose_crew(bench, r) : r;
 }
 
 /* All blocks of the epoch that do (or do not) wait for the race, in shuffled order, as far as its time goes. */

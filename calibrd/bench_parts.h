@@ -19,6 +19,7 @@ struct bench {
 	double share_ns; /* of this epoch, mappings, knee and probe included */
 	double late_ns;  /* since the start; what this epoch has not begun by then is left out */
 	unsigned epoch;
+	int sample_error;    /* of the last sample: what the meter said, 0: nothing */
 	uint64_t knee_bytes; /* of this epoch; 0: not seen */
 };
 

@@ -21,17 +21,41 @@ enum {
 
 /* --- tables ------------------------------------------------------------------------------------------------------ */
 
+/* True if each rule's kernel was measured (or lies between sizes where it was) somewhere in the rule's range, where the
+ * grid reaches it at all. */
+static bool is_covered(const struct pc_table *table, const struct grid *grid)
+{
+	for (size_t i = 0; i < table->rule_count; i++) {
+		const struct pc_rule *rule = &table->rules[i];
+		uint64_t to = i + 1 < table->rule_count ? rule[1].from : UINT64_MAX;
+		unsigned kernel = pc_kernel_index(pc_kernel_find(rule->kernel));
+		size_t sizes = 0, measured = 0;
+
+		for (size_t s = 0; s < grid->sizes; s++) {
+			if (grid->bytes[s] < rule->from || grid->bytes[s] >= to)
+				continue;
+			sizes++;
+			measured += grid_cell(grid, s, kernel)->measured ? 1 : 0;
+		}
+		if (sizes > 0 && measured == 0)
+			return false;
+	}
+	return true;
+}
+
 /* The rules of one thread for several, unless those measured together say otherwise: true. Their gains are the grid's.
  */
 static bool take_over(struct pc_table *table, const struct grid *grid, const unsigned *choice,
                       const struct pc_table *alone)
 {
-	if (grid->sizes == 0 || decide_keep(table, grid, choice, alone) == DECIDE_LOST)
+	if (grid->sizes == 0 || !is_covered(alone, grid) || decide_keep(table, grid, choice, alone) == DECIDE_LOST)
 		return false;
 	for (size_t i = 0; i < table->rule_count; i++) {
 		struct pc_rule *rule = &table->rules[i];
 		uint64_t to = i + 1 < table->rule_count ? rule[1].from : UINT64_MAX;
 
+		rule->chunk = 0; /* checked for one thread alone, as its crossovers' ranges are its own */
+		rule->low = rule->high = 0;
 		rule->gain = decide_gain(grid, pc_kernel_index(pc_kernel_find(rule->kernel)), rule->from, to);
 	}
 	return true;
@@ -112,7 +136,7 @@ static int add_table(const struct decide_input *input, struct pc_table question,
 	out->table_count++;
 	out->kept[at] = fill_rules(table, grid, old, alone_table(out, &question));
 	out->refused[at] = refuse_losses(table, grid);
-	r = decide_chunks(table, grid, input->data, old != NULL ? old : alone_table(out, &question), &changed);
+	r = decide_chunks(table, grid, input->data, old, &changed);
 	out->kept[at] = out->kept[at] && !out->refused[at] && !changed;
 	return r < 0 ? r : pins_apply(table, input->pins, input->pin_count);
 }
@@ -171,8 +195,11 @@ static struct thread_counts find_threads(const struct decide_input *input)
 	struct thread_counts counts = {.count = 1, .at = {1}};
 
 	for (size_t i = 0; i < input->data->count; i++)
-		add_threads(&counts, input->data->series[i].key.threads);
-	for (size_t i = 0; counts.count == 1 && input->old != NULL && i < input->old->table_count; i++)
+		if (input->data->series[i].count > 0)
+			add_threads(&counts, input->data->series[i].key.threads);
+	if (counts.count > 1 || input->old == NULL)
+		return counts;
+	for (size_t i = 0; i < input->old->table_count; i++)
 		add_threads(&counts, input->old->tables[i].threads);
 	return counts;
 }

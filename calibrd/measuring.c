@@ -1,10 +1,12 @@
 /* One calibration: the child's start, its records, what becomes of them. See service_parts.h. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "calibrd/crew.h"
 #include "calibrd/log.h"
 #include "calibrd/memory.h"
 #include "calibrd/meter.h"
@@ -219,6 +221,12 @@ static int watch(struct service *service)
 	return r;
 }
 
+/* More threads than a quota has CPUs would throttle themselves, and make noisy what one alone measures well. */
+static uint32_t whole_cpus(double quota)
+{
+	return isfinite(quota) ? (uint32_t)fmin(fmax(1, floor(quota)), CREW_MOST) : 0;
+}
+
 int measuring_start(struct service *service)
 {
 	struct calibration *calibration = &service->calibration;
@@ -239,6 +247,8 @@ int measuring_start(struct service *service)
 	log_info("measuring for about %.0f s (effort %s)", service->seconds, calibration->effort);
 	service->running = true;
 	r = look_new(&service->before, NULL);
+	if (r == 0)
+		order.threads_most = whole_cpus(service->before->quota);
 	r = r < 0 ? cannot_look(&why, r) : run_start(&service->run, &order, &why);
 	if (r == 0 && (r = watch(service)) < 0)
 		pc_why(&why, r, "cannot watch the measuring process: %s", strerror(-r));

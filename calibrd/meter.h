@@ -77,6 +77,15 @@ struct meter {
  * was ever asked for beside its crew_bytes (or twice those, once it was asked for large extents on base pages). */
 enum { METER_OVERHEAD = 10 << 20, METER_OVERHEAD_THREAD = 2 << 20 };
 
+/* Size of the victim for a private cache of that level, 1 or 2: as reported, unless no such cache was ever that large,
+ * for reports lie; 0: unknown. */
+static inline uint64_t meter_private_cache(unsigned level, uint64_t reported)
+{
+	uint64_t most = level == 1 ? 1 << 20 : 64 << 20, usual = level == 1 ? 32 << 10 : 512 << 10;
+
+	return reported > 0 && reported <= most ? reported : usual;
+}
+
 struct crew;
 
 /* The real one, on the CPU it is called on: pins the caller there. crew: the CPUs that asks with several threads may

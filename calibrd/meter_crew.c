@@ -178,16 +178,20 @@ static int hire(struct meter_crew *team)
 
 /* --- a sample ---------------------------------------------------------------------------------------------------- */
 
-/* The crew's first CPUs but for the caller's, which may have been moved since the crew was found. False: too few. */
+/* The crew's first CPUs but for the caller's. False: too few, or the caller was moved out of the crew, beside another
+ * cache. */
 static bool assign_cpus(struct meter_crew *team, size_t others)
 {
 	int own = sched_getcpu();
 	size_t done = 0;
+	bool among = false;
 
 	for (size_t i = 0; i < team->crew.count && done < others; i++)
 		if (team->crew.cpus[i] != own)
 			team->hands[done++]->cpu = team->crew.cpus[i];
-	return done == others;
+	for (size_t i = 0; i < team->crew.count; i++)
+		among = among || team->crew.cpus[i] == own;
+	return done == others && (others == 0 || among);
 }
 
 static int assemble(struct meter_crew *team, const struct meter_ask *ask, uint64_t place)

@@ -235,6 +235,7 @@ enum quiet_loss part_clear(struct part *part, const struct meter_ask *ask, const
 	double scale = (double)ask->bytes / (double)part->bytes / (double)part->batch.count;
 	struct quiet_mark begun = quiet_mark();
 	uint64_t cleared = 0, read = 0;
+	enum quiet_loss loss;
 	unsigned done = 0;
 
 	if (ask->bytes < WARM_BELOW) {
@@ -251,9 +252,12 @@ enum quiet_loss part_clear(struct part *part, const struct meter_ask *ask, const
 		gate_pass(gate);
 		done++;
 	} while (goes_on(part, timer, gate, cleared, done));
-	out->ns = timer_ns(timer, cleared, done) * scale / done;
-	out->read_ns = ask->read ? timer_ns(timer, read, done) * scale / done : 0;
-	return quiet_disturbed(&begun, out->ns + out->read_ns);
+	out->ns = timer_ns(timer, cleared, done);
+	out->read_ns = ask->read ? timer_ns(timer, read, done) : 0;
+	loss = quiet_disturbed(&begun, out->ns + out->read_ns);
+	out->ns *= scale / done;
+	out->read_ns *= scale / done;
+	return loss;
 }
 
 /* Beulich's way: a victim read warm in a stride of seven lines inside each page, so that neither prefetcher nor TLB
@@ -279,6 +283,17 @@ enum quiet_loss part_victim(struct part *part, const struct meter_ask *ask, cons
 	return quiet_disturbed(&begun, out->ns);
 }
 
+/* Where the separate calls go: apart like the buffers of a batch, and at mixed offsets like them. */
+static void lay_out_singles(const struct meter_ask *ask, char *at, uint64_t place, char **places)
+{
+	struct random offsets = {place};
+
+	for (size_t i = 0; i < SINGLE_CALLS; i++) {
+		places[i] = at + (ask->bytes < 4096 ? 16 * random_below(&offsets, 4) : 0);
+		at += ((ask->bytes + 63) & ~(uint64_t)63) + PART_STAGGER;
+	}
+}
+
 /* One call alone, with ordinary work behind it that computes and stores: what the call leaves in the store buffer is
  * paid by that work, as it would be in a program. The work's own time is in the sample, the same for every kernel. */
 static uint64_t single_ticks(const struct meter_ask *ask, char *at)
@@ -300,16 +315,18 @@ int part_single(struct part *part, const struct meter_ask *ask, const struct tim
 	struct quiet_mark begun = quiet_mark();
 	unsigned done = 0;
 	uint64_t ticks = 0;
-	char *at;
+	char *at, *places[SINGLE_CALLS];
 	int r = part_target(part, (ask->bytes + PAGE) * SINGLE_CALLS, ask->base_pages, place, &at);
 
 	if (r < 0)
 		return r;
+	lay_out_singles(ask, at, place, places);
 	do {
-		ticks += single_ticks(ask, at + done % SINGLE_CALLS * (ask->bytes + PART_STAGGER));
+		ticks += single_ticks(ask, places[done % SINGLE_CALLS]);
 		done++;
 	} while (done < SINGLE_CALLS || done < timer_enough(timer, ticks, done));
-	out->ns = timer_ns(timer, ticks, done) / done;
+	out->ns = timer_ns(timer, ticks, done);
 	*loss = quiet_disturbed(&begun, out->ns);
+	out->ns /= done;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calibrd/race.h"
+#include "calibrd/spot.h"
 #include "kernels/kernels.h"
 
 #define KIB ((uint64_t)1024)
@@ -16,8 +17,7 @@ enum {
 	SCRUB_LEAST = 4096,  /* from here the built-in policy scrubs otherwise than libc does */
 	SCRUB_MOST = 16 << 20,
 	THREADS_MOST = 64 << 20,
-	SPOT_LEAST = 2 << 20, /* where chunks and huge pages begin to be told apart (design: spot checks) */
-	SPOT_MOST = 32 << 20,
+	JOINING = 2, /* races that add kernels to what several threads are measured with */
 };
 
 /* Share of its wish that a settled block still gets: epochs differ, and a decision must be seen to hold. */
@@ -119,6 +119,8 @@ static void add_threads(struct plan *plan, uint64_t bytes, const struct plan_mea
 
 	if (means->threads < 2 || bytes > THREADS_MOST || bytes > means->crew_bytes || bytes > means->memory_bytes)
 		return;
+	if (plan->limits.per_octave == 1 && (__builtin_ctzll(bytes) & 1) != 0) /* quick: every second octave */
+		return;
 	add(plan, block);
 	block.prior = PC_CACHED;
 	add(plan, block);
@@ -130,12 +132,14 @@ static void add_threads(struct plan *plan, uint64_t bytes, const struct plan_mea
 	add(plan, block);
 }
 
-/* Enough rounds for a sign test over two sizes; as quick has the time for, at its sizes. */
+/* Enough rounds for a sign test over two sizes. Quick has no time for them. */
 static void add_spots(struct plan *plan, const struct plan_means *means)
 {
 	uint64_t most = means->base_bytes < means->memory_bytes ? means->base_bytes : means->memory_bytes;
 
-	for (uint64_t bytes = SPOT_LEAST; bytes <= SPOT_MOST && bytes <= most; bytes *= 4)
+	if (plan->limits.per_octave == 1)
+		return;
+	for (uint64_t bytes = SPOT_FROM; bytes <= SPOT_TO && bytes <= most; bytes *= 4)
 		for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED; prior++)
 			add(plan, (struct block){.kind = BLOCK_SPOT,
 			                         .field = FIELD_WINNERS,
@@ -271,21 +275,31 @@ static void narrow(struct block *block, uint32_t kernels)
 	block->kernels = kernels;
 }
 
-/* An epoch that saw nobody but libc, all else having been disturbed, chooses nobody: the next one may. */
-static void choose(struct block *block, uint32_t chosen, uint32_t all)
+/* An epoch that saw nobody but libc, all else having been disturbed, chooses nobody: the next one may. Those of the
+ * policy in force come along, but do not stand for a field. */
+static void choose(const struct plan *plan, struct block *block, uint32_t chosen)
 {
-	if (chosen != 1 || all == 1)
-		narrow(block, chosen);
+	if (chosen != 1 || plan->kernels == 1)
+		narrow(block, block->kernels | chosen | (plan->keep & plan->kernels));
 }
 
-/* Several threads: the winners of one alone at that size as well, so that its rules can be judged. */
+/* Several threads: of each class the best, and the winners of one alone under either prior, so that its rules can be
+ * judged. The first few epochs may name them: where kernels tie each would name another one. */
+static void join(const struct plan *plan, struct block *block, const struct dataset *data)
+{
+	uint32_t all = plan->kernels;
+
+	if (plan->races <= JOINING)
+		choose(plan, block,
+		       race_classes(data, all) | race_winners(data, block->bytes, PC_CACHED, all) |
+		               race_winners(data, block->bytes, PC_FLUSHED, all));
+}
+
 static uint32_t favourites(const struct block *block, const struct dataset *data, uint32_t all)
 {
 	if (block->field == FIELD_FINALISTS)
 		return race_finalists(data, all);
-	if (block->field == FIELD_FAMILIES)
-		return race_champions(data, all);
-	return race_classes(data, all) | race_winners(data, block->bytes, block->prior, all);
+	return race_champions(data, all);
 }
 
 /* Samples of 16 MiB and more are dear: four rivals of libc there. */
@@ -298,6 +312,8 @@ void plan_race(struct plan *plan, const struct dataset *data)
 {
 	uint32_t all = plan->kernels, keep = plan->keep & all;
 
+	plan->races++;
+
 	for (size_t i = 0; i < plan->count; i++) {
 		struct block *block = &plan->blocks[i];
 
@@ -305,7 +321,9 @@ void plan_race(struct plan *plan, const struct dataset *data)
 			narrow(block, survivors(data, block) | keep);
 		else if (block->field == FIELD_WINNERS)
 			narrow(block, block->kernels | race_winners(data, block->bytes, block->prior, all));
+		else if (block->field == FIELD_CLASSES)
+			join(plan, block, data);
 		else if (block->kernels == 0)
-			choose(block, favourites(block, data, all) | keep, all);
+			choose(plan, block, favourites(block, data, all));
 	}
 }

@@ -36,8 +36,8 @@ enum block_field {
 	FIELD_GIVEN,     /* the rivals of a crossover, and libc */
 	FIELD_FINALISTS, /* largest sizes: the best of the largest one that all took part in */
 	FIELD_FAMILIES,  /* scrub: of each family the best */
-	FIELD_CLASSES,   /* several threads: the best temporal and the best non-temporal one */
-	FIELD_WINNERS,   /* spot checks: those that may be chosen at that size */
+	FIELD_CLASSES, /* several threads: the best temporal and the best non-temporal one, and one thread's winners */
+	FIELD_WINNERS, /* spot checks: those that may be chosen at that size */
 };
 
 struct block {
@@ -63,6 +63,7 @@ struct plan {
 	uint32_t keep; /* of these, the ones that the policy in force names: measured at every size, so that it can be
 	                  judged */
 	unsigned threads; /* measured together besides one alone; 0: none */
+	unsigned races;   /* plan_race() so far */
 	size_t count;
 	struct block blocks[PLAN_BLOCKS];
 };

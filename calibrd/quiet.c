@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "calibrd/crew.h"
 #include "kernels/ticks.h"
 
 enum {
@@ -178,17 +179,11 @@ void quiet_epoch(struct quiet *quiet)
 
 static int pin_here(struct quiet *quiet)
 {
-	cpu_set_t set;
-	int cpu = sched_getcpu();
+	int cpu = sched_getcpu(), r = cpu < 0 ? -errno : crew_pin(cpu);
 
-	if (cpu < 0)
-		return -errno;
-	if (cpu >= CPU_SETSIZE)
-		return -EOVERFLOW;
-	quiet->cpu = quiet->taints.cpu = cpu;
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) < 0 ? -errno : 0;
+	if (r == 0)
+		quiet->cpu = quiet->taints.cpu = cpu;
+	return r;
 }
 
 int quiet_round_begin(struct quiet *quiet)

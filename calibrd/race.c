@@ -105,21 +105,6 @@ uint32_t race_survivors(const struct dataset *data, uint64_t bytes, uint32_t mas
 	return keep_cheapest(data, bytes, mask, most);
 }
 
-/* The largest size at which libc was measured with that prior. */
-static uint64_t largest(const struct dataset *data, enum pc_prior prior)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < data->count; i++) {
-		const struct series_key *key = &data->series[i].key;
-
-		if (key->kernel == 0 && key->prior == prior && key->phase == PHASE_CLEAR && key->threads == 1 &&
-		    key->chunk == 0 && key->bytes > bytes)
-			bytes = key->bytes;
-	}
-	return bytes;
-}
-
 static unsigned cheapest(const struct dataset *data, const struct cost_key *key, uint32_t mask)
 {
 	unsigned best = 0;
@@ -134,25 +119,6 @@ static unsigned cheapest(const struct dataset *data, const struct cost_key *key,
 		}
 	}
 	return best;
-}
-
-uint32_t race_finalists(const struct dataset *data, uint32_t mask)
-{
-	struct cost_key clear = {COST_CLEAR, PC_FLUSHED, largest(data, PC_FLUSHED), 1}, hot = clear;
-	uint32_t first = 1u << cheapest(data, &clear, mask);
-
-	hot.kind = COST_HOT;
-	return 1u | first | 1u << cheapest(data, &clear, mask & ~first) | 1u << cheapest(data, &hot, mask);
-}
-
-static uint32_t family(uint32_t mask, enum pc_family wanted)
-{
-	uint32_t members = 0;
-
-	for (unsigned k = 1; k < pc_kernel_count; k++)
-		if ((mask >> k & 1) != 0 && pc_kernels[k].family == wanted)
-			members |= 1u << k;
-	return members;
 }
 
 /* The largest size up to `most` at which libc and another kernel of the mask have undisturbed rounds. */
@@ -172,6 +138,26 @@ static uint64_t largest_compared(const struct dataset *data, enum pc_prior prior
 			bytes = key->bytes;
 	}
 	return bytes;
+}
+
+uint32_t race_finalists(const struct dataset *data, uint32_t mask)
+{
+	struct cost_key clear = {COST_CLEAR, PC_FLUSHED, largest_compared(data, PC_FLUSHED, mask, UINT64_MAX), 1},
+			hot = clear;
+	uint32_t first = 1u << cheapest(data, &clear, mask);
+
+	hot.kind = COST_HOT;
+	return 1u | first | 1u << cheapest(data, &clear, mask & ~first) | 1u << cheapest(data, &hot, mask);
+}
+
+static uint32_t family(uint32_t mask, enum pc_family wanted)
+{
+	uint32_t members = 0;
+
+	for (unsigned k = 1; k < pc_kernel_count; k++)
+		if ((mask >> k & 1) != 0 && pc_kernels[k].family == wanted)
+			members |= 1u << k;
+	return members;
 }
 
 /* Judged at 1 MiB; where memory or disturbances left no such size, at the largest one below. Two non-temporal ones, for

@@ -16,8 +16,9 @@ struct order {
 	uint32_t magic; /* ORDER_MAGIC: both ends are the same build */
 	uint32_t effort;
 	uint64_t memory_bytes, l1_bytes, l2_bytes, llc_bytes, seed;
-	uint32_t excluded; /* bits of pc_kernels that the admin will not have */
-	uint32_t keep;     /* bits that the policy in force names */
+	uint32_t excluded;     /* bits of pc_kernels that the admin will not have */
+	uint32_t keep;         /* bits that the policy in force names */
+	uint32_t threads_most; /* a quota has no room for more at the same time; 0: no bound */
 	int32_t nice;
 	double scrub_weight;
 };
@@ -53,7 +54,7 @@ struct record {
 	} u;
 };
 
-#define ORDER_MAGIC 0x70676333u
+#define ORDER_MAGIC 0x70676334u
 
 /* More than the fullest plan gives (120 rounds a block and epoch): what comes beyond would only fill memory. */
 enum { RECORDS_MOST = 1 << 24 };

@@ -5,6 +5,7 @@
 
 #include "calibrd/decide.h"
 #include "calibrd/solve.h"
+#include "calibrd/spot.h"
 #include "pageclear/policy.h"
 
 /* A bracket that can cost less than this, in nat-octaves, or that is as narrow as a rule can tell (rules begin on
@@ -12,8 +13,9 @@
 static const double bracket_regret = 0.01, bracket_octaves = 0.13;
 
 enum {
-	LEAST_TAKEN = 6, /* rounds; a sign test at 95 % needs as many */
-	SPOT_TAKEN = 15, /* enough for a spot check over two sizes */
+	LEAST_TAKEN = 6,              /* rounds; a sign test at 95 % needs as many */
+	MOST_TRIES = 4 * LEAST_TAKEN, /* at a size that is always disturbed */
+	SPOT_TAKEN = 15,              /* enough for a spot check over two sizes */
 	BRACKET_SIZES = 4,
 	REFINED_MOST = 80, /* blocks of a calibration: its time is better spent than on crossovers that jump about */
 };
@@ -136,6 +138,7 @@ static int look_at(struct plan *plan, const struct dataset *data, const struct d
 
 	if (r != 0)
 		return r < 0 ? r : 0;
+	spot_forbid(&grid, data); /* as decide() does */
 	solve_proven(&grid, choice);
 	mark_open(plan, &grid, choice);
 	add_sizes(plan, &grid, choice);
@@ -143,9 +146,28 @@ static int look_at(struct plan *plan, const struct dataset *data, const struct d
 	return 0;
 }
 
-static bool is_heard(const struct block *block)
+/* Undisturbed rounds of libc: the measure of all others. */
+static size_t undisturbed(const struct dataset *data, const struct block *block)
 {
-	return block->wish == 0 || block->taken >= (block->kind == BLOCK_SPOT ? SPOT_TAKEN : LEAST_TAKEN);
+	static _Thread_local struct cost_points points;
+	struct cost_key key = {COST_CLEAR, block->prior, block->bytes, block->threads};
+
+	if (block->kind == BLOCK_SINGLE)
+		key.kind = COST_SINGLE;
+	if (block->kind == BLOCK_SCRUB)
+		key.kind = COST_VICTIM_L1;
+	costs_of(data, &key, 0, &points);
+	return points.count;
+}
+
+/* Enough to decide by, or so many tries that no more will help. */
+static bool is_heard(const struct dataset *data, const struct block *block)
+{
+	if (block->wish == 0)
+		return true;
+	if (block->kind == BLOCK_SPOT)
+		return block->taken >= SPOT_TAKEN;
+	return block->taken >= MOST_TRIES || undisturbed(data, block) >= LEAST_TAKEN;
 }
 
 int refine(struct plan *plan, const struct dataset *data, double scrub_weight)
@@ -153,7 +175,7 @@ int refine(struct plan *plan, const struct dataset *data, double scrub_weight)
 	int r = 0;
 
 	for (size_t i = 0; i < plan->count; i++)
-		plan->blocks[i].settled = is_heard(&plan->blocks[i]);
+		plan->blocks[i].settled = is_heard(data, &plan->blocks[i]);
 	for (size_t i = 0; i < DECIDE_QUESTIONS && r == 0; i++) {
 		r = look_at(plan, data, &decide_questions[i], 1, scrub_weight);
 		if (r == 0 && plan->threads > 1)

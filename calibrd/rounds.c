@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "calibrd/bench_parts.h"
+#include "calibrd/spot.h"
 
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
@@ -49,8 +50,6 @@ static void enter_kernels(struct field *field, uint32_t mask)
 /* Whole is a chunk of the extent's own size here: see samples.h. On base pages libc is there to be compared with. */
 static void enter_ways(struct field *field, uint32_t mask, uint64_t bytes)
 {
-	static const uint64_t chunks[] = {64 * KIB, 2 * MIB};
-
 	for (unsigned k = 0; k < pc_kernel_count; k++) {
 		if ((mask >> k & 1) == 0 && k != 0)
 			continue;
@@ -58,9 +57,9 @@ static void enter_ways(struct field *field, uint32_t mask, uint64_t bytes)
 		if ((mask >> k & 1) == 0)
 			continue;
 		enter(field, (struct entrant){.kernel = k, .chunk = bytes});
-		for (size_t c = 0; c < sizeof(chunks) / sizeof(chunks[0]) && chunks[c] < bytes; c++) {
-			enter(field, (struct entrant){.kernel = k, .chunk = chunks[c]});
-			enter(field, (struct entrant){.kernel = k, .chunk = chunks[c], .backward = true});
+		for (size_t c = 0; c < SPOT_CHUNKS && spot_chunks[c] < bytes; c++) {
+			enter(field, (struct entrant){.kernel = k, .chunk = spot_chunks[c]});
+			enter(field, (struct entrant){.kernel = k, .chunk = spot_chunks[c], .backward = true});
 		}
 	}
 }
@@ -142,7 +141,7 @@ static int clear_round(struct bench *bench, const struct block *block, struct ro
 			.base_pages = entrant->base_pages,
 		};
 
-		r = bench->meter->ops->sample(bench->meter, &ask, &sample);
+		r = bench->sample_error = bench->meter->ops->sample(bench->meter, &ask, &sample);
 		if (r < 0)
 			break;
 		hold(round, block, entrant, ask.phase, sample.ns, sample.tainted);
@@ -154,20 +153,14 @@ static int clear_round(struct bench *bench, const struct block *block, struct ro
 
 /* --- victims ----------------------------------------------------------------------------------------------------- */
 
-/* Reports of caches lie; no private cache of that level was ever larger. */
-static uint64_t reported(uint64_t bytes, uint64_t most, uint64_t usual)
-{
-	return bytes > 0 && bytes <= most ? bytes : usual;
-}
-
 uint64_t rounds_victim_bytes(const struct bench *bench, enum phase phase)
 {
 	uint64_t most = bench_knee_top(bench) / 2, bytes;
 
 	if (phase == PHASE_VICTIM_L1)
-		bytes = reported(bench->config->l1_bytes, MIB, 32 * KIB);
+		bytes = meter_private_cache(1, bench->config->l1_bytes);
 	else if (phase == PHASE_VICTIM_L2)
-		bytes = reported(bench->config->l2_bytes, 64 * MIB, 512 * KIB);
+		bytes = meter_private_cache(2, bench->config->l2_bytes);
 	else
 		bytes = bench->knee_bytes > 0 ? bench->knee_bytes / 2 : 4 * MIB;
 	return (bytes < most ? bytes : most) / 4096 * 4096; /* little memory, little victims */
@@ -196,7 +189,7 @@ static int victim_round(struct bench *bench, const struct block *block, enum pha
 			.victim_bytes = rounds_victim_bytes(bench, phase),
 		};
 
-		r = bench->meter->ops->sample(bench->meter, &ask, &sample);
+		r = bench->sample_error = bench->meter->ops->sample(bench->meter, &ask, &sample);
 		if (field.at[i].kernel != CONTROL) {
 			hold(round, block, &field.at[i], phase, sample.ns, sample.tainted);
 			continue;

@@ -11,6 +11,7 @@
 
 #include "calibrd/meter.h"
 #include "calibrd/plan.h"
+#include "calibrd/stats.h"
 #include "calibrd/verified.h"
 #include "libpolicy/why.h"
 
@@ -131,6 +132,11 @@ struct verify_way verify_choice(const struct pageclear_policy *policy, enum veri
 
 /* True if the samples of a point say something of that intent. */
 bool verify_point_serves(const struct verify_point *point, unsigned intent);
+
+/* How one way compares with another at a size: 95 % interval of the median over rounds of ln(cost of a / cost of b);
+ * for scrub of differences, as shares of libc's cost. Infinite where either was hardly measured. */
+struct interval verify_point_between(const struct verify_point *point, unsigned intent, const struct verify_way *a,
+                                     const struct verify_way *b);
 
 /* All sizes of one intent and prior. */
 struct verify_series {

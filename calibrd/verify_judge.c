@@ -52,14 +52,13 @@ static bool counts(const struct view *view, size_t round, enum half half)
 	return half == ALL || (view->point->epoch[round] & 1) == (half == ODD);
 }
 
-/* How one entrant's cost compares with another's: the median over rounds that hold both, NaN if too few do. */
-static double compare(const struct view *view, size_t entrant, size_t other, enum half half)
+/* One entrant's cost next to another's in the rounds that hold both; how many those are. values[VERIFY_ROUNDS]. */
+static size_t pair(const struct view *view, size_t entrant, size_t other, enum half half, double *values)
 {
-	double values[VERIFY_ROUNDS];
 	size_t count = 0;
 
 	if (entrant == NOBODY || other == NOBODY)
-		return NAN;
+		return 0;
 	for (size_t r = 0; r < view->point->rounds; r++) {
 		double a = cost(view, r, entrant), b = cost(view, r, other);
 		double value = view->scale > 0 ? (a - b) / view->scale : log(a / b);
@@ -67,6 +66,15 @@ static double compare(const struct view *view, size_t entrant, size_t other, enu
 		if (counts(view, r, half) && isfinite(value))
 			values[count++] = value;
 	}
+	return count;
+}
+
+/* The median of that, NaN if there are too few. */
+static double compare(const struct view *view, size_t entrant, size_t other, enum half half)
+{
+	double values[VERIFY_ROUNDS];
+	size_t count = pair(view, entrant, other, half, values);
+
 	return count < LEAST_ROUNDS ? NAN : stats_median(values, count);
 }
 
@@ -172,12 +180,28 @@ static void judge_halves(const struct view *view, size_t own, struct verify_outc
 	out->floor = fabs(compare(view, again, LIBC, ODD) + compare(view, again, LIBC, EVEN)) / 2;
 }
 
+static struct view view_of(const struct verify_point *point, unsigned intent)
+{
+	return (struct view){.point = point,
+	                     .read = intent == PAGECLEAR_HOT,
+	                     .scale = point->shape == VERIFY_SCRUB ? scrub_scale(point) : 0};
+}
+
+struct interval verify_point_between(const struct verify_point *point, unsigned intent, const struct verify_way *a,
+                                     const struct verify_way *b)
+{
+	struct view view = view_of(point, intent);
+	double values[VERIFY_ROUNDS];
+	bool told = point->shape != VERIFY_SCRUB || view.scale > 0;
+	size_t count = told ? pair(&view, find_way(point, a), find_way(point, b), ALL, values) : 0;
+
+	return stats_median_interval(values, count, 0.95);
+}
+
 bool verify_point_judge(const struct verify_point *point, unsigned intent, const struct pageclear_policy *policy,
                         struct verify_outcome *out)
 {
-	struct view view = {.point = point,
-	                    .read = intent == PAGECLEAR_HOT,
-	                    .scale = point->shape == VERIFY_SCRUB ? scrub_scale(point) : 0};
+	struct view view = view_of(point, intent);
 	struct verify_way chosen = verify_choice(policy, point->shape, point->bytes, intent);
 	size_t own = find_way(point, &chosen), best;
 

@@ -14,7 +14,7 @@
 
 static const uint64_t least_bytes[VERIFY_SHAPES] = {KIB, KIB, 16 * KIB};
 static const uint64_t most_bytes[VERIFY_SHAPES] = {64 * MIB, 64 * MIB, 16 * MIB};
-static const uint64_t usual_knee = 8 * MIB, usual_l1 = 32 * KIB, usual_l2 = 512 * KIB;
+static const uint64_t usual_knee = 8 * MIB;
 
 const struct verify_effort verify_efforts[EFFORTS] = {
 	[EFFORT_QUICK] = {15, 4, {12, 12, 8}, 24},
@@ -180,8 +180,8 @@ static int check_named(const struct verify_config *config, struct pc_why *why)
 
 static uint64_t victim_bytes(const struct verify_config *config, const struct verify_plan *plan, unsigned victim)
 {
-	uint64_t bytes = victim == 0   ? (config->l1_bytes > 0 ? config->l1_bytes : usual_l1)
-	                 : victim == 1 ? (config->l2_bytes > 0 ? config->l2_bytes : usual_l2)
+	uint64_t bytes = victim == 0   ? meter_private_cache(1, config->l1_bytes)
+	                 : victim == 1 ? meter_private_cache(2, config->l2_bytes)
 	                               : plan->knee_bytes / 2;
 
 	return (bytes < config->memory_bytes / 4 ? bytes : config->memory_bytes / 4) / 4096 * 4096;

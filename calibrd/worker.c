@@ -2,6 +2,7 @@
 #include "calibrd/worker.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,29 @@ static int try_kernels(struct worker *worker, uint32_t excluded, uint32_t *passe
 	return flush(worker);
 }
 
+/* The CPUs that may clear together, at most so many (0: all), and a place among them: whoever is moved before it is
+ * pinned would measure beside another cache than the rest. */
+static int find_crew(struct crew *crew, uint32_t most)
+{
+	int cpu, r = crew_find(crew, NULL);
+	size_t place = 0;
+
+	if (r < 0)
+		return r;
+	cpu = sched_getcpu();
+	for (size_t i = 0; i < crew->count; i++)
+		if (crew->cpus[i] == cpu)
+			place = i;
+	if (most > 0 && most < crew->count) {
+		if (place + most > crew->count)
+			place = crew->count - most;
+		memmove(crew->cpus, crew->cpus + place, most * sizeof(crew->cpus[0]));
+		crew->count = most;
+		place = 0;
+	}
+	return crew_pin(crew->cpus[place]);
+}
+
 static int measure(struct worker *worker, const struct order *order, struct taints *taints)
 {
 	const struct bench_sink sink = {worker, say_sample, say_knee, say_probe, say_progress, say_crew_lost};
@@ -147,7 +171,7 @@ static int measure(struct worker *worker, const struct order *order, struct tain
 	int r = try_kernels(worker, order->excluded, &config.kernels);
 
 	if (r == 0)
-		r = crew_find(&crew, NULL);
+		r = find_crew(&crew, order->threads_most);
 	if (r == 0 && (r = meter_real_new(&meter, &crew, &why)) < 0)
 		log_error("%s", why.text); /* the record can only say the number */
 	config.threads = r == 0 ? (unsigned)crew.count : 0;

@@ -149,47 +149,60 @@ static int print_policy(const struct bench *bench, size_t i, struct pc_why *why)
 
 /* --- all of them ------------------------------------------------------------------------------------------------- */
 
-/* How far the policies' costs lie apart at a point, and its floor. False if it cannot be told. */
-static bool spread(const struct bench *bench, const struct verify_point *point, unsigned intent, double *out,
-                   double *noise)
+/* How far the policies' costs lie apart at a point. */
+struct spread {
+	double apart, floor;
+	struct interval sure; /* 95 %, of the dearest choice over the cheapest */
+};
+
+/* False if it cannot be told. */
+static bool spread(const struct bench *bench, const struct verify_point *point, unsigned intent, struct spread *out)
 {
-	double least = INFINITY, most = -INFINITY;
+	struct verify_outcome least = {.own = INFINITY}, most = {.own = -INFINITY};
 
 	for (size_t i = 0; i < bench->count; i++) {
 		struct verify_outcome at;
 
 		if (!verify_point_judge(point, intent, bench->policies[i], &at))
 			return false;
-		least = fmin(least, at.own);
-		most = fmax(most, at.own);
-		*noise = at.floor;
+		if (at.own < least.own)
+			least = at;
+		if (at.own > most.own)
+			most = at;
 	}
-	*out = most - least;
+	*out = (struct spread){most.own - least.own, least.floor,
+	                       verify_point_between(point, intent, &most.chosen, &least.chosen)};
 	return true;
+}
+
+static bool agree(const struct spread *spread)
+{
+	return spread->apart <= fmax(agreement, spread->floor);
 }
 
 static void print_agreement(const struct bench *bench)
 {
-	unsigned all = 0, told = 0, agreed = 0;
+	unsigned all = 0, told = 0, agreed = 0, unsure = 0;
 
 	for (size_t i = 0; i < bench->data.count; i++)
 		for (unsigned intent = PAGECLEAR_HOT; intent <= PAGECLEAR_SCRUB; intent++) {
 			const struct verify_point *point = &bench->data.points[i];
-			double apart = 0, noise = 0;
+			struct spread at;
 
 			if (!verify_point_serves(point, intent))
 				continue;
 			all++;
-			if (!spread(bench, point, intent, &apart, &noise))
+			if (!spread(bench, point, intent, &at))
 				continue;
 			told++;
-			if (apart <= fmax(agreement, noise)) {
+			if (agree(&at)) {
 				agreed++;
 				continue;
 			}
-			printf("  %s at %" PRIu64 " B: %.1f %% apart, floor %.1f %%:",
+			unsure += at.sure.low <= agreement ? 1 : 0;
+			printf("  %s at %" PRIu64 " B: %.1f %% apart (surely %.1f %%), floor %.1f %%:",
 			       series_name(intent, point->shape == VERIFY_CACHED ? PC_CACHED : PC_FLUSHED),
-			       point->bytes, 100 * apart, 100 * noise);
+			       point->bytes, 100 * at.apart, 100 * at.sure.low, 100 * at.floor);
 			for (size_t p = 0; p < bench->count; p++)
 				printf(" %s",
 				       pc_kernels[verify_choice(bench->policies[p], point->shape, point->bytes, intent)
@@ -198,8 +211,9 @@ static void print_agreement(const struct bench *bench)
 			putchar('\n');
 		}
 	printf("== agreement: at %u of %u points (%.1f %%) all choices cost within 3 %% of each other or within the "
-	       "floor; %u more could not be measured undisturbed\n",
-	       agreed, told, told == 0 ? 0.0 : 100.0 * agreed / told, all - told);
+	       "floor; at %u of the others that they cost more is not sure (95 %%); %u more could not be measured "
+	       "undisturbed\n",
+	       agreed, told, told == 0 ? 0.0 : 100.0 * agreed / told, unsure, all - told);
 }
 
 /* --- the command line -------------------------------------------------------------------------------------------- */

@@ -55,6 +55,33 @@ static void test_each_number_has_its_tables(void)
 	dataset_clear(&data);
 }
 
+/* Together a kernel gains 2 % where alone it gains half: no proof of either side, so what one thread does stands, with
+ * the gain that was measured together. Where all together lose by it, libc it is. */
+static void test_one_threads_rules_stand_until_they_lose(void)
+{
+	static const double together[] = {-0.02, 0.3};
+
+	NEEDS_KERNELS(2);
+	for (size_t i = 0; i < 2; i++) {
+		struct dataset data = {0};
+		struct decide_input input = input_for(&data);
+		struct decision decision;
+
+		put_threads(&data, 1, -0.7);
+		put_threads(&data, 8, together[i]);
+		CU_ASSERT_EQUAL_FATAL(decide(&input, &decision), 0);
+		CU_ASSERT_EQUAL_FATAL(decision.table_count, 2);
+		expect_rule(&decision.tables[0], 1, 65536, 1);
+		expect_rule(&decision.tables[1], 8, 65536, i == 0 ? 1 : 0);
+		if (i == 0) {
+			CU_ASSERT_EQUAL(decision.tables[1].rules[1].from, decision.tables[0].rules[1].from);
+			CU_ASSERT_DOUBLE_EQUAL(decision.tables[1].rules[1].gain, exp(0.02), 0.001);
+		}
+		decision_free(&decision);
+		dataset_clear(&data);
+	}
+}
+
 static void test_pins_hold_for_any_number(void)
 {
 	const struct pin pin = {.intent = PAGECLEAR_COLD, .prior = PC_FLUSHED, .from = 8192, .to = 16384, .kernel = 1};
@@ -223,6 +250,7 @@ static void test_many_numbers(void)
 
 static const struct unit_test tests[] = {
 	{"each number has its tables", test_each_number_has_its_tables},
+	{"one thread's rules stand until they lose", test_one_threads_rules_stand_until_they_lose},
 	{"pins hold for any number", test_pins_hold_for_any_number},
 	{"hysteresis is each table's own", test_hysteresis_is_each_tables_own},
 	{"old numbers are forgotten", test_old_numbers_are_forgotten},

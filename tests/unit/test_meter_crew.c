@@ -288,6 +288,26 @@ static void test_epochs(void)
 	stand_stop();
 }
 
+/* Moved away from those whose cache it shares: what they would measure together is another host's. */
+static void test_outside_the_crew(void)
+{
+	struct meter_sample out;
+	struct crew others;
+	cpu_set_t mine;
+
+	if (!start())
+		return;
+	stand_stop();
+	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(mine), &mine), 0);
+	CU_ASSERT_EQUAL_FATAL(crew_pin(crew.cpus[0]), 0);
+	others = (struct crew){2, {crew.cpus[1], crew.cpus[1]}};
+	stand_start(&others, &room);
+	CU_ASSERT_EQUAL(sample(ask_clear(2, 65536, PC_FLUSHED), &out), -EINVAL);
+	CU_ASSERT_EQUAL(sample(ask_clear(1, 65536, PC_FLUSHED), &out), 0);
+	stand_stop();
+	CU_ASSERT_EQUAL(sched_setaffinity(0, sizeof(mine), &mine), 0);
+}
+
 /* More threads than CPUs, in turns: wherever they are, each has its own memory, and all meet. */
 static void test_crowded(void)
 {
@@ -299,7 +319,7 @@ static void test_crowded(void)
 	stand_stop();
 	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(mine), &mine), 0);
 	CU_ASSERT_EQUAL_FATAL(crew_pin(crew.cpus[0]), 0);
-	crew = (struct crew){5, {crew.cpus[1], crew.cpus[1], crew.cpus[1], crew.cpus[1], crew.cpus[1]}};
+	crew = (struct crew){5, {crew.cpus[0], crew.cpus[1], crew.cpus[1], crew.cpus[1], crew.cpus[1]}};
 	stand_start(&crew, &room);
 	CU_ASSERT_EQUAL(sample(ask_clear(5, 65536, PC_FLUSHED), &out), 0);
 	CU_ASSERT_EQUAL(atomic_load(&alone), 0);
@@ -492,19 +512,13 @@ static void test_started_when_asked_for(void)
 }
 
 static const struct unit_test tests[] = {
-	{"all clear together", test_all_clear_together},
-	{"numbers of threads", test_numbers_of_threads},
-	{"every thread prepares", test_every_thread_prepares},
-	{"victims", test_victims},
-	{"ways in every thread", test_ways_in_every_thread},
-	{"epochs", test_epochs},
-	{"crowded", test_crowded},
-	{"caller was moved", test_caller_was_moved},
-	{"refusals", test_refusals},
-	{"no memory in a thread", test_no_memory_in_a_thread},
-	{"no such CPU", test_no_such_cpu},
-	{"sleep between asks", test_sleep_between_asks},
-	{"started when asked for", test_started_when_asked_for},
+	{"all clear together", test_all_clear_together},       {"numbers of threads", test_numbers_of_threads},
+	{"every thread prepares", test_every_thread_prepares}, {"victims", test_victims},
+	{"ways in every thread", test_ways_in_every_thread},   {"epochs", test_epochs},
+	{"outside the crew", test_outside_the_crew},           {"crowded", test_crowded},
+	{"caller was moved", test_caller_was_moved},           {"refusals", test_refusals},
+	{"no memory in a thread", test_no_memory_in_a_thread}, {"no such CPU", test_no_such_cpu},
+	{"sleep between asks", test_sleep_between_asks},       {"started when asked for", test_started_when_asked_for},
 };
 
 UNIT_MAIN("meter_crew", tests)

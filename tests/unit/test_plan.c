@@ -167,6 +167,8 @@ static void test_spot_checks(void)
 	plan_build(&plan, EFFORT_STANDARD, &(struct plan_means){7, GIB, 4 * MIB, 0, 0});
 	CU_ASSERT_PTR_NOT_NULL(find(BLOCK_SPOT, PC_CACHED, 2 * MIB));
 	CU_ASSERT_PTR_NULL(find(BLOCK_SPOT, PC_CACHED, 8 * MIB)); /* base pages have less memory than that */
+	build(EFFORT_QUICK, 7, GIB);
+	CU_ASSERT_PTR_NULL(find(BLOCK_SPOT, PC_CACHED, 2 * MIB)); /* ten seconds have no time for them */
 }
 
 static void test_sizes_are_added(void)
@@ -369,6 +371,24 @@ static void test_winners_are_spot_checked(void)
 	dataset_clear(&data);
 }
 
+/* Everything disturbed but libc: the kernels of the policy in force do not make a field of it. */
+static void test_the_policys_kernels_are_no_field(void)
+{
+	struct dataset data = {0};
+
+	NEEDS_KERNELS(3);
+	build(EFFORT_STANDARD, 7, GIB);
+	plan.keep = 2;
+	measure(&data, MIB, 0, 1000);
+	plan_race(&plan, &data);
+	CU_ASSERT_EQUAL(find(BLOCK_CLEAR, PC_FLUSHED, 128 * MIB)->kernels, 0);
+	CU_ASSERT_EQUAL(find(BLOCK_SCRUB, PC_FLUSHED, 64 * KIB)->kernels, 0);
+	measure(&data, MIB, 2, 900);
+	plan_race(&plan, &data);
+	CU_ASSERT_EQUAL(find(BLOCK_CLEAR, PC_FLUSHED, 128 * MIB)->kernels, 7); /* they come along */
+	dataset_clear(&data);
+}
+
 static void test_libc_alone_is_a_field(void)
 {
 	struct dataset data = {0};
@@ -398,6 +418,7 @@ static const struct unit_test tests[] = {
 	{"the race narrows blocks", test_the_race_narrows_blocks},
 	{"finalists are chosen once somebody was heard", test_finalists_are_chosen_once_somebody_was_heard},
 	{"winners are spot checked", test_winners_are_spot_checked},
+	{"the policy's kernels are no field", test_the_policys_kernels_are_no_field},
 	{"libc alone is a field", test_libc_alone_is_a_field},
 };
 

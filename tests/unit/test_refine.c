@@ -104,6 +104,23 @@ static void test_what_was_hardly_taken_is_open(void)
 	CU_ASSERT_FALSE(refine_is_settled(&plan)); /* nothing asked is nothing known */
 }
 
+/* Rounds that were all disturbed say nothing, however many: until there have been so many that no more will help. */
+static void test_disturbed_rounds_settle_nothing(void)
+{
+	struct dataset data = {0};
+
+	build(0);
+	take_all();
+	find(BLOCK_CLEAR, PC_FLUSHED, 64 * KIB)->taken = 10;
+	CU_ASSERT_EQUAL(refine(&plan, &data, 0.1), 0);
+	CU_ASSERT_FALSE(find(BLOCK_CLEAR, PC_FLUSHED, 64 * KIB)->settled);
+	CU_ASSERT_TRUE(find(BLOCK_CLEAR, PC_FLUSHED, 128 * KIB)->settled);
+	put_size(&data, PC_FLUSHED, 64 * KIB, 1.5, 0.05);
+	CU_ASSERT_EQUAL(refine(&plan, &data, 0.1), 0);
+	CU_ASSERT_TRUE(find(BLOCK_CLEAR, PC_FLUSHED, 64 * KIB)->settled);
+	dataset_clear(&data);
+}
+
 /* Twice as slow up to 1 MiB, half from 2 MiB on: four sizes between, of that prior, with both rivals. */
 static void test_a_bracket_is_divided(void)
 {
@@ -155,6 +172,7 @@ static const struct unit_test tests[] = {
 	{"a plain difference is settled", test_a_plain_difference_is_settled},
 	{"a wide interval is open", test_a_wide_interval_is_open},
 	{"what was hardly taken is open", test_what_was_hardly_taken_is_open},
+	{"disturbed rounds settle nothing", test_disturbed_rounds_settle_nothing},
 	{"a bracket is divided", test_a_bracket_is_divided},
 	{"narrow brackets stay", test_narrow_brackets_stay},
 };
