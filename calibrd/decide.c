@@ -79,17 +79,14 @@ static bool fill_rules(struct pc_table *table, struct grid *grid, const struct p
 	return fate == DECIDE_KEPT;
 }
 
-/* The table of that question for one thread, where it is decided already; NULL: not, or it is pinned. */
+/* The table of that question for one thread; NULL: it is this one, or there is none. */
 static const struct pc_table *alone_table(const struct decision *decision, const struct pc_table *question)
 {
 	for (size_t i = 0; question->threads > 1 && i < decision->table_count; i++) {
 		const struct pc_table *table = &decision->tables[i];
-		bool pinned = false;
 
-		for (size_t j = 0; j < table->rule_count; j++)
-			pinned = pinned || table->rules[j].pinned;
 		if (table->threads == 1 && table->intent == question->intent && table->prior == question->prior)
-			return pinned ? NULL : table;
+			return table;
 	}
 	return NULL;
 }
@@ -138,7 +135,7 @@ static int add_table(const struct decide_input *input, struct pc_table question,
 	out->refused[at] = refuse_losses(table, grid);
 	r = decide_chunks(table, grid, input->data, old, &changed);
 	out->kept[at] = out->kept[at] && !out->refused[at] && !changed;
-	return r < 0 ? r : pins_apply(table, input->pins, input->pin_count);
+	return r;
 }
 
 const struct decide_question decide_questions[DECIDE_QUESTIONS] = {
@@ -204,12 +201,6 @@ static struct thread_counts find_threads(const struct decide_input *input)
 	return counts;
 }
 
-static void drop_tables(struct decision *decision, size_t from)
-{
-	while (decision->table_count > from)
-		free(decision->tables[--decision->table_count].rules);
-}
-
 static bool has_room(const struct decision *decision)
 {
 	size_t rules = 0;
@@ -219,19 +210,32 @@ static bool has_room(const struct decision *decision)
 	return decision->table_count * TABLE_BYTES + rules * RULE_BYTES <= POLICY_BYTES;
 }
 
+/* Drops the tables of the most threads until the rest has room, but never those of one. */
+static void leave_room(struct decision *decision)
+{
+	while (decision->table_count > 0 && !has_room(decision)) {
+		unsigned most = decision->tables[decision->table_count - 1].threads;
+
+		if (most == 1)
+			return;
+		while (decision->table_count > 0 && decision->tables[decision->table_count - 1].threads == most)
+			free(decision->tables[--decision->table_count].rules);
+	}
+}
+
 int decide(const struct decide_input *input, struct decision *out)
 {
 	struct decision *decision = calloc(1, sizeof(*decision));
 	struct thread_counts counts = find_threads(input);
 	int r = decision != NULL ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < counts.count && r == 0; i++) {
-		size_t before = decision->table_count;
-
+	for (size_t i = 0; i < counts.count && r == 0; i++)
 		r = answer(input, counts.at[i], decision);
-		if (r == 0 && counts.at[i] > 1 && !has_room(decision))
-			drop_tables(decision, before);
-	}
+	/* Last, when what several threads take over from one is decided. */
+	for (size_t i = 0; r == 0 && i < decision->table_count; i++)
+		r = pins_apply(&decision->tables[i], input->pins, input->pin_count);
+	if (r == 0)
+		leave_room(decision);
 	if (r == 0)
 		*out = *decision;
 	else if (decision != NULL)

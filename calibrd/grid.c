@@ -11,7 +11,6 @@
 
 static const double slower_margin = 0.03; /* surely slower than this: forbidden, */
 static const double sure = 0.98;          /* of hundreds of cells some look bad by chance; seven pairs can be as sure */
-static const double guard = 0.04879;      /* ln 1.05: what either prior may lose when the prior is unknown */
 static const double least_scale_ns = 1e-3; /* a scrub that costs libc less than this is no measure for others */
 static const double most_octaves = 2; /* between sizes that are interpolated between: one of a coarse grid left out */
 
@@ -70,7 +69,7 @@ struct guarded {
 static struct guarded guarded(const struct cost_points *cached, const struct cost_points *flushed)
 {
 	return (struct guarded){fmax(costs_centre(cached, NULL), costs_centre(flushed, NULL)),
-	                        surely_loses(cached, guard) || surely_loses(flushed, guard)};
+	                        surely_loses(cached, GRID_GUARD) || surely_loses(flushed, GRID_GUARD)};
 }
 
 /* Mean of the two logs, the i-th round of an epoch under one prior with the i-th under the other. */
@@ -207,8 +206,8 @@ static int fill_cell(struct cell *cell, const struct cost_points *pairs, const s
 	cell->interval = stats_median_interval(cell->pairs, cell->count, 0.95);
 	cell->worse = against != NULL ? against->worse : cell->l;
 	cell->forbidden = (against != NULL && against->broken) || surely_loses(pairs, slower_margin);
-	cell->doubtful =
-		!cell->forbidden && (cell->interval.low > slower_margin || (against != NULL && cell->worse > guard));
+	cell->doubtful = !cell->forbidden &&
+	                 (cell->interval.low > slower_margin || (against != NULL && cell->worse > GRID_GUARD));
 	return 0;
 }
 
@@ -374,7 +373,7 @@ static void interpolate(struct grid *grid, unsigned kernel, size_t below, size_t
 		.ratio = exp(between(log(a->ratio), log(b->ratio), share)),
 		.interval = {fmin(a->interval.low, b->interval.low), fmax(a->interval.high, b->interval.high)},
 	};
-	cell->doubtful = grid->intent != PAGECLEAR_SCRUB && grid->prior == PC_UNKNOWN && cell->worse > guard;
+	cell->doubtful = grid->intent != PAGECLEAR_SCRUB && grid->prior == PC_UNKNOWN && cell->worse > GRID_GUARD;
 	for (unsigned e = 0; e < COST_EPOCHS; e++)
 		cell->epoch[e] = between(a->epoch[e], b->epoch[e], share); /* NaN where either is */
 }

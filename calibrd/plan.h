@@ -60,8 +60,8 @@ enum { PLAN_BLOCKS = 512 };
 struct plan {
 	struct effort_limits limits;
 	uint32_t kernels; /* all that may be measured; bit 0 (libc) is always among them */
-	uint32_t keep; /* of these, the ones that the policy in force names: measured at every size, so that it can be
-	                  judged */
+	uint32_t keep; /* of these, the ones that the policy in force names: in every race, final and table of several
+	                * threads, so that it can be judged; not in spot checks and brackets */
 	unsigned threads; /* measured together besides one alone; 0: none */
 	unsigned races;   /* plan_race() so far */
 	size_t count;

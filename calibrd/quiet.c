@@ -204,11 +204,11 @@ int quiet_round_begin(struct quiet *quiet)
  */
 static bool ran_slow(struct quiet *quiet)
 {
-	uint64_t worst = quiet->reference_before, after = reference_ticks(quiet);
+	uint64_t faster = quiet->reference_before, after = reference_ticks(quiet);
 
-	if (after < worst)
-		worst = after; /* one slow loop is an interrupt inside the loop, two are the CPU */
-	return worst > quiet->reference_best + quiet->reference_best / 4;
+	if (after < faster)
+		faster = after; /* one slow loop is an interrupt inside the loop, two are the CPU */
+	return faster > quiet->reference_best + quiet->reference_best / 4;
 }
 
 bool quiet_round_end(struct quiet *quiet)

@@ -12,7 +12,6 @@ static const double margin = 0.03, confidence = 0.95;
 
 /* A twentieth, shared by the chunks, the tables and their rules that ask: chance must not find one somewhere. */
 static const double chunk_level = 0.002;
-static const double guard = 0.04879; /* ln 1.05: what either prior may lose when the prior is unknown */
 
 const uint64_t spot_chunks[SPOT_CHUNKS] = {64 << 10, 2 << 20};
 
@@ -320,8 +319,8 @@ static void forbid_kernel(struct grid *grid, const struct dataset *data, unsigne
 	bool any[GRID_SIZES] = {false}, one[GRID_SIZES] = {false}, other[GRID_SIZES] = {false};
 
 	if (grid->prior == PC_UNKNOWN) {
-		lost_on_base(&cached, guard, any);
-		lost_on_base(&flushed, guard, any);
+		lost_on_base(&cached, GRID_GUARD, any);
+		lost_on_base(&flushed, GRID_GUARD, any);
 		lost_on_base(&cached, margin, one);
 		lost_on_base(&flushed, margin, other);
 	} else {

@@ -112,13 +112,14 @@ int verify_measure(struct meter *meter, const struct verify_config *config, stru
 
 /* One size under one intent. In nats; for scrub shares of libc's cost (design section 1). NaN: cannot be told. */
 struct verify_outcome {
-	double regret;   /* of the choice against the best kernel, which is picked on the rounds of the even epochs
-	                  * and valued on those of the odd ones, and the other way round */
-	double floor;    /* |libc again against libc|, likewise */
-	double own;      /* cost of the choice against libc's */
-	double best;     /* likewise of the best kernel, picked and valued as above */
-	double unhinted; /* likewise */
-	double against;  /* likewise */
+	double regret; /* of the choice against the best kernel, which is picked on the rounds of the even epochs
+	                * and valued on those of the odd ones, and the other way round */
+	double floor; /* |libc again against libc|, likewise: without its sign, so above what noise alone does to regret
+	               */
+	double own;   /* cost of the choice against libc's */
+	double best;  /* likewise of the best kernel, picked and valued as above */
+	double unhinted;                  /* likewise */
+	double against;                   /* likewise */
 	struct verify_way chosen, better; /* better: the best over all rounds */
 };
 

@@ -82,6 +82,44 @@ static void test_one_threads_rules_stand_until_they_lose(void)
 	}
 }
 
+/* A pin somewhere else does not keep several threads from taking over what one does; and deciding again by the same
+ * data, with what came out before, changes nothing. */
+static void test_pins_disturb_nothing_else(void)
+{
+	const struct pin pin = {.intent = PAGECLEAR_COLD,
+	                        .prior = PC_FLUSHED,
+	                        .from = UINT64_C(1) << 34,
+	                        .to = UINT64_MAX,
+	                        .kernel = 0};
+	struct dataset data = {0};
+	struct decide_input input = input_for(&data);
+	struct decision first, second;
+	struct pc_document old;
+
+	NEEDS_KERNELS(2);
+	put_threads(&data, 1, -0.7);
+	put_threads(&data, 8, -0.02);
+	input.pins = &pin;
+	input.pin_count = 1;
+	CU_ASSERT_EQUAL_FATAL(decide(&input, &first), 0);
+	CU_ASSERT_EQUAL_FATAL(first.table_count, 2);
+	expect_rule(&first.tables[1], 8, 65536, 1);
+	old = (struct pc_document){.table_count = first.table_count, .tables = first.tables};
+	input.old = &old;
+	CU_ASSERT_EQUAL_FATAL(decide(&input, &second), 0);
+	CU_ASSERT_EQUAL_FATAL(second.table_count, 2);
+	for (size_t t = 0; t < 2; t++) {
+		CU_ASSERT_EQUAL_FATAL(second.tables[t].rule_count, first.tables[t].rule_count);
+		for (size_t i = 0; i < first.tables[t].rule_count; i++)
+			CU_ASSERT_EQUAL(
+				memcmp(&second.tables[t].rules[i], &first.tables[t].rules[i], sizeof(struct pc_rule)),
+				0);
+	}
+	decision_free(&first);
+	decision_free(&second);
+	dataset_clear(&data);
+}
+
 static void test_pins_hold_for_any_number(void)
 {
 	const struct pin pin = {.intent = PAGECLEAR_COLD, .prior = PC_FLUSHED, .from = 8192, .to = 16384, .kernel = 1};
@@ -251,6 +289,7 @@ static void test_many_numbers(void)
 static const struct unit_test tests[] = {
 	{"each number has its tables", test_each_number_has_its_tables},
 	{"one thread's rules stand until they lose", test_one_threads_rules_stand_until_they_lose},
+	{"pins disturb nothing else", test_pins_disturb_nothing_else},
 	{"pins hold for any number", test_pins_hold_for_any_number},
 	{"hysteresis is each table's own", test_hysteresis_is_each_tables_own},
 	{"old numbers are forgotten", test_old_numbers_are_forgotten},
