@@ -118,9 +118,14 @@ $(B)/test-%: $(B)/obj/tests/unit/test_%.o $(B)/obj/tests/unit/harness.o $(BODY)
 $(addprefix $(B)/test-calibctl_,words where story evidence diff_rules diff_cost history_line): \
 	$(call objects,$(addprefix calibctl/,words.c where.c story.c evidence.c diff_rules.c diff_cost.c history_line.c))
 
+$(B)/test-calibctl_verify_print: $(call objects,$(addprefix calibctl/,verify_print.c subject.c where.c words.c output.c json.c \
+	columns.c))
+$(B)/test-calibctl_verify_print: LIBS_CALIBRD += -ljansson
+
 # bench's parts are tested together: its loops, on a meter that is not there.
 BENCH_TESTS := $(addprefix $(B)/test-,$(filter calibctl_bench%,$(UNITS)))
-$(BENCH_TESTS): $(call objects,$(filter calibctl/bench%,$(CALIBCTL)) $(addprefix calibctl/,args.c words.c output.c json.c columns.c))
+$(BENCH_TESTS): $(call objects,$(filter calibctl/bench%,$(CALIBCTL)) $(addprefix calibctl/,args.c words.c tried.c output.c json.c \
+	columns.c))
 $(BENCH_TESTS): LIBS_CALIBRD += -ljansson
 
 $(B)/sim-%: $(B)/obj/tests/sim/test_%.o $(call objects,$(SIM) tests/unit/harness.c) $(BODY)

@@ -35,7 +35,7 @@ struct bench_request {
 	unsigned runs;               /* each with fresh mappings */
 };
 
-/* memory_bytes: most that a bench may map. DONE or USAGE, which is said. */
+/* memory_bytes: most that a run's mappings may take together. DONE or USAGE, which is said. */
 enum outcome bench_options_parse(struct bench_request *out, struct args *args, struct calibctl *ctl,
                                  uint64_t memory_bytes);
 
@@ -79,10 +79,13 @@ void bench_stand_progress(const struct bench_stand *stand, unsigned run, double 
 void bench_print_head(const struct bench_stand *stand);
 /* Members that the three have in common: bench, host, runs, stopped, not_measured. */
 json_t *bench_json_head(const struct bench_stand *stand, unsigned runs);
+/* Prints and releases it. 0, or 1 where it could not be printed, which is said. */
+int bench_json_print(json_t *json);
 
 const char *bench_kind_name(enum bench_kind kind);
 
-/* Each measures, prints and returns 0 or -errno with why; -ECANCELED: stopped before there was anything to print. */
+/* Each measures, prints and returns 0 or -errno with why; -ECANCELED: stopped before there was anything to print; 1: it
+ * could not be printed, which is said. */
 int bench_table(struct bench_stand *stand, struct pc_why *why);
 int bench_xen(struct bench_stand *stand, struct pc_why *why);
 int bench_hugepage(struct bench_stand *stand, struct pc_why *why);

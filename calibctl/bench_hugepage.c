@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "calibctl/bench_values.h"
-#include "calibctl/output.h"
+#include "calibctl/words.h"
 
 enum {
 	TURNS = 25,       /* samples of each way in one mapping */
@@ -258,7 +258,7 @@ static int print(const struct hugepage_table *table, const struct bench_stand *s
 		return 0;
 	}
 	if (stand->request.format == BENCH_JSON)
-		return output_json(hugepage_json(table, stand), DONE) == DONE ? 0 : -EIO;
+		return bench_json_print(hugepage_json(table, stand));
 	return hugepage_print(table, stand);
 }
 
@@ -266,18 +266,21 @@ int bench_hugepage(struct bench_stand *stand, struct pc_why *why)
 {
 	struct hugepage_table table;
 	struct meter_room room = room_of();
+	char size[WORDS_SHORT];
 	int r;
 
-	if (room.target_bytes + room.base_bytes + METER_OVERHEAD > stand->memory_bytes)
+	words_size(room.target_bytes + room.base_bytes + METER_OVERHEAD, size);
+	if (room.target_bytes + room.base_bytes > stand->memory_bytes)
 		return pc_why(why, -ENOMEM,
-		              "hugepage takes 44 MiB: more than a quarter of the memory that is available here");
+		              "hugepage takes %s: more than a quarter of the memory that is available here", size);
 	r = hugepage_measure(&table, stand);
+	bool measured = r == 0;
 	if (r == 0 && bench_stand_stopped(stand) && (table.count == 0 || table.ways[0].count == 0))
 		r = -ECANCELED;
 	else if (r == 0)
 		r = print(&table, stand);
 	if (r < 0 && r != -ECANCELED)
-		pc_why_say(why, "cannot measure the huge page: %s", strerror(-r));
+		pc_why_say(why, "cannot %s the huge page: %s", measured ? "print" : "measure", strerror(-r));
 	hugepage_clear(&table);
 	return r;
 }

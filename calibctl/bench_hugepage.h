@@ -36,8 +36,8 @@ struct hugepage_table {
 	bool knows_huge;    /* the OS tells so */
 };
 
-/* What several ways have in common: the mean share of each part over those whose deviation could be taken apart, and
- * the medians of their relative deviations. */
+/* What several ways have in common, of those whose deviation could be taken apart: the mean share of each part over
+ * those of which it could be told (NaN: none), and the medians of their relative deviations. */
 struct hugepage_summary {
 	size_t count;
 	double relative_stdev, clean_relative_stdev; /* the latter without tainted samples */

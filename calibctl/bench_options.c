@@ -2,7 +2,6 @@
  * bench's own options: lists of sizes and kernels, runs, priors, the format.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,14 +148,13 @@ static int parse_format(struct bench_request *out, const char *word, bool json, 
 	return 0;
 }
 
-/* Mappings of a run: the target, xen's victim of twice as much, and what the meter needs besides. */
+/* Mappings of a run: the target, and xen's victim of twice as much. */
 static int check_memory(const struct bench_request *out, uint64_t memory_bytes, struct pc_why *why)
 {
-	uint64_t room = memory_bytes > METER_OVERHEAD ? memory_bytes - METER_OVERHEAD : 0;
-	uint64_t most = out->kind == BENCH_XEN ? room / 3 : room;
+	uint64_t most = out->kind == BENCH_XEN ? memory_bytes / 3 : memory_bytes;
 	char asked[SIZE_TEXT], allowed[SIZE_TEXT];
 
-	for (size_t i = 0; i < out->size_count && room > 0; i++)
+	for (size_t i = 0; i < out->size_count && memory_bytes > 0; i++)
 		if (out->sizes[i] > most)
 			return pc_why(
 				why, -ERANGE,

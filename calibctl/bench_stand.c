@@ -1,18 +1,14 @@
 /*
  * Where bench measures: which kernels take part and why others don't, the meter, and how far it is.
  */
-#include <errno.h>
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "calibctl/bench.h"
 #include "calibctl/output.h"
-#include "calibctl/words.h"
-#include "calibrd/trial.h"
+#include "calibctl/tried.h"
 #include "kernels/cpu.h"
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
@@ -25,37 +21,30 @@ static void say_lacking(const struct pc_kernel *kernel, char out[BENCH_OBSTACLE]
 	snprintf(out, BENCH_OBSTACLE, "cannot run here: needs %s", names);
 }
 
-/* As calibrd does before it times any. 0 or -errno. */
-static int try_kernel(struct bench_stand *stand, unsigned row)
+static void say_faulted(enum trial outcome, char out[BENCH_OBSTACLE])
 {
-	static const char *const words[] = {[TRIAL_FAULTED] = "faulted on this host: killed by a signal",
-	                                    [TRIAL_WRONG] = "faulted on this host: cleared wrongly",
-	                                    [TRIAL_HUNG] = "faulted on this host: did not end"};
-	int trial;
+	static const char *const words[] = {[TRIAL_FAULTED] = "killed by a signal",
+	                                    [TRIAL_WRONG] = "cleared wrongly",
+	                                    [TRIAL_HUNG] = "did not end"};
 
-	if (!pc_kernel_runs(&pc_kernels[row])) {
-		say_lacking(&pc_kernels[row], stand->obstacles[row]);
-		return 0;
-	}
-	trial = trial_run(&pc_kernels[row], TRIAL_DEADLINE_MS);
-	if (trial < 0)
-		return trial;
-	if (trial == TRIAL_PASSED)
-		stand->kernels |= 1u << row;
-	else
-		snprintf(stand->obstacles[row], BENCH_OBSTACLE, "%s", words[trial]);
-	return 0;
+	snprintf(out, BENCH_OBSTACLE, "faulted on this host: %s", words[outcome]);
 }
 
 static int try_kernels(struct bench_stand *stand, struct pc_why *why)
 {
 	uint32_t asked = stand->request.kernels != 0 ? stand->request.kernels : UINT32_MAX;
-	int r = 0;
+	struct tried tried;
+	int r = tried_kernels(&tried, asked, why);
 
-	for (unsigned row = 0; row < pc_kernel_count && r == 0; row++)
-		if ((asked >> row & 1) != 0)
-			r = try_kernel(stand, row);
-	return r < 0 ? pc_why(why, r, "cannot try the kernels in a child: %s", strerror(-r)) : 0;
+	if (r < 0)
+		return r;
+	for (unsigned row = 0; row < pc_kernel_count; row++)
+		if ((tried.lacking >> row & 1) != 0)
+			say_lacking(&pc_kernels[row], stand->obstacles[row]);
+		else if ((asked & ~tried.passed) >> row & 1)
+			say_faulted(tried.outcome[row], stand->obstacles[row]);
+	stand->kernels = tried.passed;
+	return 0;
 }
 
 size_t bench_stand_shuffle(struct bench_stand *stand, uint32_t kernels, unsigned order[PC_KERNEL_MAX])
@@ -152,4 +141,9 @@ json_t *bench_json_head(const struct bench_stand *stand, unsigned runs)
 	                 "host", "name", output_json_text(topology->name), "topology", topology->id, "cpu",
 	                 sched_getcpu(), "runs", (int)runs, "stopped", bench_stand_stopped(stand), "not_measured",
 	                 json_obstacles(stand));
+}
+
+int bench_json_print(json_t *json)
+{
+	return output_json(json, DONE) == DONE ? 0 : 1;
 }

@@ -1,23 +1,24 @@
 /* What the huge page's figures say in words: Deacon's questions answered; see bench_hugepage.h. Pure. */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "calibctl/bench_hugepage.h"
 #include "calibctl/words.h"
 #include "calibrd/stats.h"
 
-static void add_shares(double sums[VARIANCE_PARTS], const double share[VARIANCE_PARTS])
+/* What cannot be told of a way says nothing of the others: it is not 0. */
+static void add_shares(double sums[VARIANCE_PARTS], size_t known[VARIANCE_PARTS], const double share[VARIANCE_PARTS])
 {
 	for (enum variance_part part = 0; part < VARIANCE_PARTS; part++)
-		sums[part] += isnan(share[part]) ? 0 : share[part];
+		if (!isnan(share[part])) {
+			sums[part] += share[part];
+			known[part]++;
+		}
 }
 
 void hugepage_summarise(struct hugepage_summary *out, const struct hugepage_table *table, bool base_pages)
 {
 	double deviations[HUGEPAGE_WAYS], clean[HUGEPAGE_WAYS];
-	size_t clean_count = 0;
+	size_t clean_count = 0, known[VARIANCE_PARTS] = {0};
 
 	*out = (struct hugepage_summary){0};
 	for (size_t i = 0; i < table->count; i++) {
@@ -28,35 +29,25 @@ void hugepage_summarise(struct hugepage_summary *out, const struct hugepage_tabl
 		deviations[out->count++] = variance->stdev / variance->mean;
 		if (!isnan(variance->clean_stdev))
 			clean[clean_count++] = variance->clean_stdev / variance->clean_mean;
-		add_shares(out->share, variance->share);
+		add_shares(out->share, known, variance->share);
 	}
 	for (enum variance_part part = 0; part < VARIANCE_PARTS; part++)
-		out->share[part] = out->count > 0 ? out->share[part] / (double)out->count : NAN;
+		out->share[part] = known[part] > 0 ? out->share[part] / (double)known[part] : NAN;
 	out->relative_stdev = stats_median(deviations, out->count);
 	out->clean_relative_stdev = stats_median(clean, clean_count);
 }
 
 /* --- words ------------------------------------------------------------------------------------------------------- */
 
-static void say(char out[HUGEPAGE_WORDS], const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(char out[HUGEPAGE_WORDS], const char *format, ...)
+/* The largest share from `least` up that is not told yet; VARIANCE_PARTS: none. */
+static enum variance_part next_part(const struct hugepage_summary *summary, double least,
+                                    const bool told[VARIANCE_PARTS])
 {
-	size_t used = strlen(out);
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(out + used, HUGEPAGE_WORDS - used, format, arguments);
-	va_end(arguments);
-}
-
-/* The largest share that is not told yet. */
-static enum variance_part next_part(const struct hugepage_summary *summary, const bool told[VARIANCE_PARTS])
-{
-	enum variance_part most = VARIANCE_REST;
+	enum variance_part most = VARIANCE_PARTS;
 
 	for (enum variance_part part = VARIANCE_WARM_UP; part < VARIANCE_PARTS; part++)
-		if (!told[part] && (told[most] || summary->share[part] > summary->share[most]))
+		if (!told[part] && summary->share[part] >= least &&
+		    (most == VARIANCE_PARTS || summary->share[part] > summary->share[most]))
 			most = part;
 	return most;
 }
@@ -69,20 +60,20 @@ void hugepage_words(const struct hugepage_summary *summary, char out[HUGEPAGE_WO
 
 	out[0] = '\0';
 	if (summary->count == 0)
-		say(out, "the deviation cannot be taken apart: too few samples");
+		words_append(out, HUGEPAGE_WORDS, "the deviation cannot be taken apart: too few samples");
 	words_percent(summary->share[VARIANCE_TAINT], share);
 	if (summary->count > 0 && tainted)
-		say(out, "%s of the variance %s; of the variance without them, ", share,
-		    variance_part_words(VARIANCE_TAINT));
-	for (unsigned i = 0; i + 1 < VARIANCE_PARTS && summary->count > 0; i++) {
-		enum variance_part part = next_part(summary, told);
+		words_append(out, HUGEPAGE_WORDS, "%s of the variance %s; of the variance without them, ", share,
+		             variance_part_words(VARIANCE_TAINT));
+	for (unsigned i = 0; summary->count > 0; i++) {
+		enum variance_part part = next_part(summary, least, told);
 
-		told[part] = true;
-		if (summary->share[part] < least)
+		if (part == VARIANCE_PARTS)
 			break;
+		told[part] = true;
 		words_percent(summary->share[part], share);
-		say(out, "%s%s%s %s", i > 0 ? "; " : "", share, i > 0 || tainted ? "" : " of the variance",
-		    variance_part_words(part));
+		words_append(out, HUGEPAGE_WORDS, "%s%s%s %s", i > 0 ? "; " : "", share,
+		             i > 0 || tainted ? "" : " of the variance", variance_part_words(part));
 	}
 }
 

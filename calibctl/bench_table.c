@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibctl/output.h"
-
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
 
@@ -128,7 +126,7 @@ static void choose_sizes(struct bench_grid *grid, const struct bench_stand *stan
 	grid->size_count = request->size_count;
 	memcpy(grid->sizes, request->sizes, sizeof(grid->sizes));
 	for (size_t i = 0; request->size_count == 0 && i < sizeof(usual) / sizeof(usual[0]); i++) {
-		grid->cut = i > 0 && usual[i] + METER_OVERHEAD > stand->memory_bytes;
+		grid->cut = i > 0 && usual[i] > stand->memory_bytes;
 		if (!grid->cut)
 			grid->sizes[grid->size_count++] = usual[i];
 	}
@@ -189,7 +187,7 @@ static int print(const struct bench_grid *grid, const struct bench_stand *stand)
 		return 0;
 	}
 	if (stand->request.format == BENCH_JSON)
-		return output_json(bench_grid_json(grid, stand), DONE) == DONE ? 0 : -EIO;
+		return bench_json_print(bench_grid_json(grid, stand));
 	return bench_grid_print(grid, stand);
 }
 
@@ -197,13 +195,14 @@ int bench_table(struct bench_stand *stand, struct pc_why *why)
 {
 	struct bench_grid grid;
 	int r = bench_grid_measure(&grid, stand);
+	bool measured = r == 0;
 
 	if (r == 0 && bench_stand_stopped(stand) && !has_figures(&grid))
 		r = -ECANCELED;
 	else if (r == 0)
 		r = print(&grid, stand);
 	if (r < 0 && r != -ECANCELED)
-		pc_why_say(why, "cannot measure the table: %s", strerror(-r));
+		pc_why_say(why, "cannot %s the table: %s", measured ? "print" : "measure", strerror(-r));
 	bench_grid_clear(&grid);
 	return r;
 }

@@ -1,8 +1,6 @@
 /* The kernel patch's table as text, CSV and JSON; see bench_table.h. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "calibctl/bench_csv.h"
 #include "calibctl/bench_table.h"
@@ -11,6 +9,8 @@
 
 /* Of a line: the size, then cells like "*14.4 +-1.6 (11 %)". */
 enum { NAME_WIDTH = 10, CELL_WIDTH = 20, BAND = (OUTPUT_WIDTH - NAME_WIDTH) / CELL_WIDTH };
+
+static const char cut_words[] = "larger sizes are left out: too little memory is available";
 
 /* The rows of a figure that is measured: GB/s, its deviation over runs, and that over the figure. */
 struct shown {
@@ -117,7 +117,7 @@ int bench_grid_print(const struct bench_grid *grid, const struct bench_stand *st
 	             "* best of its row",
 	             grid->runs, grid->runs == 1 ? "" : "s");
 	if (grid->cut)
-		output_warning("larger sizes are left out: too little memory is available");
+		output_warning(cut_words);
 	for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED && r == 0; prior++)
 		if ((grid->priors >> prior & 1) != 0)
 			r = print_prior(grid, prior);
@@ -195,7 +195,11 @@ json_t *bench_grid_json(const struct bench_grid *grid, const struct bench_stand 
 			for (unsigned kernel = 0; kernel < pc_kernel_count; kernel++)
 				if ((grid->kernels >> kernel & 1) != 0)
 					json_array_append_new(cells, json_cell(grid, prior, size, kernel));
-	if (json_object_set_new(root, "cells", cells) < 0) {
+	json_t *warnings = json_array();
+
+	if (grid->cut)
+		json_array_append_new(warnings, json_string(cut_words));
+	if (json_object_update_new(root, json_pack("{s:o, s:o}", "warnings", warnings, "cells", cells)) < 0) {
 		json_decref(root);
 		return NULL;
 	}

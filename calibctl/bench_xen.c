@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibctl/output.h"
 #include "calibrd/sizes.h"
 
 /* A block is one victim from one prior state in one run. */
@@ -213,7 +212,7 @@ static int print(const struct xen_table *table, const struct bench_stand *stand)
 		return 0;
 	}
 	if (stand->request.format == BENCH_JSON)
-		return output_json(xen_json(table, stand), DONE) == DONE ? 0 : -EIO;
+		return bench_json_print(xen_json(table, stand));
 	return xen_print(table, stand);
 }
 
@@ -221,13 +220,14 @@ int bench_xen(struct bench_stand *stand, struct pc_why *why)
 {
 	struct xen_table table;
 	int r = xen_measure(&table, stand);
+	bool measured = r == 0;
 
 	if (r == 0 && bench_stand_stopped(stand) && !has_figures(&table))
 		r = -ECANCELED;
 	else if (r == 0)
 		r = print(&table, stand);
 	if (r < 0 && r != -ECANCELED)
-		pc_why_say(why, "cannot measure Xen's table: %s", strerror(-r));
+		pc_why_say(why, "cannot %s Xen's table: %s", measured ? "print" : "measure", strerror(-r));
 	xen_clear(&table);
 	return r;
 }

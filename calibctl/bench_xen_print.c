@@ -1,5 +1,4 @@
 /* Xen's table as text, CSV and JSON; see bench_xen.h. */
-#include <math.h>
 #include <stdio.h>
 
 #include "calibctl/bench_csv.h"

@@ -16,6 +16,7 @@
 /* What the command line names, and where it is looked for. */
 struct question {
 	const struct calibctl *ctl;
+	const struct args *args;
 	struct where where;
 	struct store *store; /* NULL: no database */
 	int opened;          /* as ledger_open(), with reason */
@@ -23,6 +24,8 @@ struct question {
 };
 
 /* --- the two sides ----------------------------------------------------------------------------------------------- */
+
+/* Each returns 0; 1 with why: the command line names no such generation; or -errno with why. */
 
 static bool is_number(const char *text)
 {
@@ -33,18 +36,18 @@ static int from_database(struct diff_side *side, const struct question *question
                          struct pc_why *why)
 {
 	struct published row = {0};
+	struct pc_why reason;
 
 	if (question->store == NULL)
 		return pc_why(why, -ENOENT, "%s", question->reason.text);
-	int r = store_generation(question->store, generation, &row, why);
+	int r = store_generation(question->store, generation, &row, &reason);
 	if (r == 1)
-		r = pc_why(why, -ENOENT, "there is no generation %" PRIu64 ": `calibctl history` lists them",
-		           generation);
+		return ledger_lacks(question->store, &question->where, generation, why);
 	if (r == 0)
-		r = pc_document_parse(&side->document, row.yaml, strlen(row.yaml), why);
+		r = pc_document_parse(&side->document, row.yaml, strlen(row.yaml), &reason);
 	side->generation = generation;
 	free(row.yaml);
-	return r;
+	return r < 0 ? ledger_why(r, &question->where, &reason, why) : 0;
 }
 
 static int from_file(struct diff_side *side, const char *path, struct pc_why *why)
@@ -66,7 +69,7 @@ static int named(struct diff_side *side, const struct question *question, const 
 	errno = 0;
 	uint64_t generation = strtoull(word, NULL, 10);
 	if (errno != 0 || generation > INT64_MAX)
-		return pc_why(why, -ERANGE, "%s is no generation's number", word);
+		return pc_why(why, 1, "%s is no generation's number: `calibctl history` lists them", word);
 	return from_database(side, question, generation, why);
 }
 
@@ -86,13 +89,14 @@ static int in_force(struct diff_side *side, const struct question *question, str
 static int before(struct diff_side *side, const struct question *question, uint64_t generation, struct pc_why *why)
 {
 	struct published *list = NULL;
+	struct pc_why reason;
 	size_t count = 0, i = 0;
 
 	if (question->store == NULL)
 		return pc_why(why, -ENOENT, "%s: name both policies", question->reason.text);
-	int r = store_publications(question->store, SIZE_MAX, &list, &count, why);
+	int r = store_publications(question->store, SIZE_MAX, &list, &count, &reason);
 	if (r < 0)
-		return r;
+		return ledger_why(r, &question->where, &reason, why);
 	while (i < count && list[i].generation >= generation)
 		i++;
 	r = i < count ? from_database(side, question, list[i].generation, why)
@@ -108,7 +112,7 @@ static int find_sides(struct diff *diff, const struct question *question, const 
 	int r = words->word[1] != NULL ? named(&diff->b, question, words->word[1], why)
 	                               : in_force(&diff->b, question, why);
 
-	if (r < 0)
+	if (r != 0)
 		return r;
 	return words->word[0] != NULL ? named(&diff->a, question, words->word[0], why)
 	                              : before(&diff->a, question, diff->b.generation, why);
@@ -117,20 +121,22 @@ static int find_sides(struct diff *diff, const struct question *question, const 
 /* --- comparing --------------------------------------------------------------------------------------------------- */
 
 /* On the newest measurements of B's topology, else of A's. */
-static int load_measured(struct diff *diff, struct store *store, struct dataset *data)
+static int load_measured(struct diff *diff, const struct question *question, struct dataset *data)
 {
-	int r = store_latest(store, diff->b.document->topology, &diff->calibration, &diff->reason);
+	const char *topology = diff->b.document->topology;
+	struct pc_why reason;
+	int r = store_latest(question->store, topology, &diff->calibration, &reason);
 
-	if (r == 1 && strcmp(diff->a.document->topology, diff->b.document->topology) != 0)
-		r = store_latest(store, diff->a.document->topology, &diff->calibration, &diff->reason);
+	if (r == 1 && strcmp(diff->a.document->topology, topology) != 0)
+		r = store_latest(question->store, diff->a.document->topology, &diff->calibration, &reason);
 	if (r == 1)
-		return pc_why(&diff->reason, 1, "no finished calibration of topology %s", diff->b.document->topology);
-	if (r < 0)
-		return r;
-	r = store_series(store, diff->calibration.id, data, &diff->reason);
-	if (r < 0)
-		store_calibration_free(&diff->calibration);
-	return r;
+		pc_why_say(&reason, "no finished calibration of topology %s", topology);
+	if (r == 0) {
+		r = store_series(question->store, diff->calibration.id, data, &reason);
+		if (r < 0)
+			store_calibration_free(&diff->calibration);
+	}
+	return r != 0 ? ledger_why(r, &question->where, &reason, &diff->reason) : 0;
 }
 
 static void weigh(struct diff *diff, const struct question *question)
@@ -141,7 +147,7 @@ static void weigh(struct diff *diff, const struct question *question)
 	diff->reason = question->reason;
 	if (question->store == NULL)
 		return;
-	diff->measured = load_measured(diff, question->store, &data);
+	diff->measured = load_measured(diff, question, &data);
 	for (size_t i = 0; i < diff->count && diff->measured == 0; i++)
 		if (diff->tables[i].range_count > 0 && diff_cost(&diff->costs[i], &data, &diff->tables[i]) < 0) {
 			diff->measured = pc_why(&diff->reason, -ENOMEM, "out of memory");
@@ -152,9 +158,26 @@ static void weigh(struct diff *diff, const struct question *question)
 
 bool diff_same_header(const struct pc_document *a, const struct pc_document *b)
 {
-	return strcmp(a->topology, b->topology) == 0 && strcmp(a->quality, b->quality) == 0 &&
-	       a->knee_bytes == b->knee_bytes && a->probe.from == b->probe.from && a->probe.lines == b->probe.lines &&
-	       a->probe.slow_ns == b->probe.slow_ns;
+	return strcmp(a->topology, b->topology) == 0 && strcmp(a->quality, b->quality) == 0 && diff_same_knee(a, b) &&
+	       diff_same_probe(a, b);
+}
+
+bool diff_same_knee(const struct pc_document *a, const struct pc_document *b)
+{
+	char left[DIFF_CHANGE], right[DIFF_CHANGE];
+
+	diff_knee_words(a, left);
+	diff_knee_words(b, right);
+	return strcmp(left, right) == 0;
+}
+
+bool diff_same_probe(const struct pc_document *a, const struct pc_document *b)
+{
+	char left[DIFF_CHANGE], right[DIFF_CHANGE];
+
+	diff_probe_words(a, left);
+	diff_probe_words(b, right);
+	return strcmp(left, right) == 0;
 }
 
 bool diff_table_differs(const struct diff_table *table)
@@ -196,9 +219,10 @@ static enum outcome compare(struct diff *diff, const struct question *question, 
                             bool exit_code)
 {
 	struct pc_why why;
+	int r = find_sides(diff, question, words, &why);
 
-	if (find_sides(diff, question, words, &why) < 0)
-		return output_failed(&why);
+	if (r != 0)
+		return r < 0 ? output_failed(&why) : args_misused(question->args, "%s", why.text);
 	diff->count = diff_tables(diff->tables, diff->a.document, diff->b.document);
 	weigh(diff, question);
 	enum outcome outcome = tell(diff, question->ctl, exit_code);
@@ -218,6 +242,7 @@ enum outcome verb_diff(struct calibctl *ctl, struct args *args)
 	if (args_parse(args, ctl, options, &words) != DONE)
 		return USAGE;
 	question.ctl = ctl;
+	question.args = args;
 	where_here(&question.where, ctl);
 	question.opened = ledger_open(&question.store, &question.where, &question.reason);
 	enum outcome outcome = compare(&diff, &question, &words, exit_code);

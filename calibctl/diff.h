@@ -30,8 +30,11 @@ struct diff {
 	struct calibration calibration;
 };
 
-/* Quality, knee, probe, topology, CPUs. */
+/* Quality, knee, probe and topology. What reads the same is the same: else a difference would be told that nobody sees.
+ */
 bool diff_same_header(const struct pc_document *a, const struct pc_document *b);
+bool diff_same_knee(const struct pc_document *a, const struct pc_document *b);
+bool diff_same_probe(const struct pc_document *a, const struct pc_document *b);
 
 /* True if one of them has a table of its own that the other has not, or they choose otherwise. */
 bool diff_table_differs(const struct diff_table *table);

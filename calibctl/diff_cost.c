@@ -3,11 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "calibrd/decide.h"
 #include "calibrd/grid.h"
 #include "pageclear/policy.h"
-
-/* Design section 1. The policy does not say which weight it was decided with; this is the one as shipped. */
-static const double scrub_weight = 0.1;
 
 /* Steps an octave in which ranges are walked: crossovers are told to an eighth. */
 static const double steps = 32;
@@ -141,7 +139,7 @@ int diff_cost(struct diff_cost *out, const struct dataset *data, const struct di
 {
 	struct grid grid = {0};
 	struct sums sums = {0};
-	int r = grid_build(&grid, data, table->intent, table->prior, table->threads, UINT32_MAX, scrub_weight);
+	int r = grid_build(&grid, data, table->intent, table->prior, table->threads, UINT32_MAX, DECIDE_SCRUB_WEIGHT);
 
 	*out = (struct diff_cost){.share = NAN, .least = NAN, .most = NAN, .verdict = DIFF_UNKNOWN};
 	if (r < 0)

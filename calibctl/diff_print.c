@@ -2,24 +2,17 @@
  * Differences for people and for programs.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "calibctl/diff.h"
 #include "calibctl/output.h"
-#include "calibctl/rule.h"
 #include "calibctl/words.h"
 #include "pageclear/policy.h"
 
 enum { LINE = 512 };
 
 /* --- the policies themselves ------------------------------------------------------------------------------------- */
-
-static const char *stated(const char *text)
-{
-	return text[0] == '\0' ? "not stated" : text;
-}
 
 static void print_side(const char *label, const struct diff_side *side)
 {
@@ -28,52 +21,28 @@ static void print_side(const char *label, const struct diff_side *side)
 	snprintf(generation, sizeof(generation), "generation %" PRIu64, side->generation);
 	output_field(label, "%s%s%s, measured %s", side->path != NULL ? side->path : generation,
 	             side->path != NULL ? ": " : "", side->path != NULL ? generation : "",
-	             stated(side->document->written));
-}
-
-static void probe_words(const struct pc_document *document, char out[LINE])
-{
-	char from[WORDS_SHORT];
-
-	words_size(document->probe.from, from);
-	if (document->probe.from == 0)
-		snprintf(out, LINE, "none");
-	else
-		snprintf(out, LINE, "from %s on, %u loads, %g ns", from, document->probe.lines,
-		         document->probe.slow_ns);
+	             words_stated(side->document->written));
 }
 
 static void print_header(const struct pc_document *a, const struct pc_document *b)
 {
-	char left[LINE], right[LINE];
+	char left[DIFF_CHANGE], right[DIFF_CHANGE];
 
 	if (strcmp(a->topology, b->topology) != 0)
 		output_field("topology", "%s -> %s: the rules of different hosts", a->topology, b->topology);
 	if (strcmp(a->quality, b->quality) != 0)
-		output_field("quality", "%s -> %s", stated(a->quality), stated(b->quality));
-	if (a->knee_bytes != b->knee_bytes) {
-		words_size(a->knee_bytes, left);
-		words_size(b->knee_bytes, right);
-		output_field("knee", "%s -> %s", a->knee_bytes > 0 ? left : "not known",
-		             b->knee_bytes > 0 ? right : "not known");
-	}
-	probe_words(a, left);
-	probe_words(b, right);
-	if (strcmp(left, right) != 0)
+		output_field("quality", "%s -> %s", words_stated(a->quality), words_stated(b->quality));
+	diff_knee_words(a, left);
+	diff_knee_words(b, right);
+	if (!diff_same_knee(a, b))
+		output_field("knee", "%s -> %s", left, right);
+	diff_probe_words(a, left);
+	diff_probe_words(b, right);
+	if (!diff_same_probe(a, b))
 		output_field("probe", "%s -> %s", left, right);
 }
 
 /* --- costs ------------------------------------------------------------------------------------------------------- */
-
-__attribute__((format(printf, 2, 3))) static void say(char out[LINE], const char *format, ...)
-{
-	size_t used = strlen(out);
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(out + used, LINE - used, format, arguments);
-	va_end(arguments);
-}
 
 /* Of what B saves where it costs less, of what it costs more where it costs more: the interval's signs follow. */
 static void say_share(char out[LINE], const struct diff_cost *cost)
@@ -81,14 +50,14 @@ static void say_share(char out[LINE], const struct diff_cost *cost)
 	bool less = cost->share < 0;
 	double sign = less ? -100 : 100, low = less ? cost->most : cost->least, high = less ? cost->least : cost->most;
 
-	say(out, "B costs %.1f %% %s", sign * cost->share, less ? "less" : "more");
+	words_append(out, LINE, "B costs %.1f %% %s", sign * cost->share, less ? "less" : "more");
 	if (cost->epochs > 1)
-		say(out, " (%.1f to %.1f %% over %u epochs)", sign * low, sign * high, cost->epochs);
-	say(out, ", over %.2g octaves of sizes", cost->octaves);
+		words_append(out, LINE, " (%.1f to %.1f %% over %u epochs)", sign * low, sign * high, cost->epochs);
+	words_append(out, LINE, ", over %.2g octaves of sizes", cost->octaves);
 	if (cost->verdict == DIFF_NOISE)
-		say(out, ": within the noise");
+		words_append(out, LINE, ": within the noise");
 	else if (cost->verdict == DIFF_UNKNOWN)
-		say(out, "; noise not known: one epoch");
+		words_append(out, LINE, "; noise not known: one epoch");
 }
 
 static void cost_words(const struct diff_cost *cost, char out[LINE])
@@ -97,12 +66,13 @@ static void cost_words(const struct diff_cost *cost, char out[LINE])
 	if (cost->octaves > 0)
 		say_share(out, cost);
 	if (cost->unmeasured > 0.005)
-		say(out, "%snot measured over %.2g octaves", out[0] != '\0' ? "; " : "", cost->unmeasured);
+		words_append(out, LINE, "%snot measured over %.2g octaves", out[0] != '\0' ? "; " : "",
+		             cost->unmeasured);
 	if (cost->beyond)
-		say(out, "%snothing was measured %s", out[0] != '\0' ? "; " : "",
-		    out[0] != '\0' ? "for the sizes beyond" : "for these sizes");
+		words_append(out, LINE, "%snothing was measured %s", out[0] != '\0' ? "; " : "",
+		             out[0] != '\0' ? "for the sizes beyond" : "for these sizes");
 	if (out[0] == '\0')
-		say(out, "the same: pins alone came or went");
+		words_append(out, LINE, "the same: pins alone came or went");
 }
 
 /* Choices look best on the very measurements that they were made by. */
@@ -142,22 +112,13 @@ static void print_verdict(const struct diff *diff)
 
 /* --- tables ------------------------------------------------------------------------------------------------------ */
 
-/* What stands in for a table that is not there. */
 static void print_missing(const struct diff_table *table)
 {
-	const struct pc_table *other = table->in_a ? table->b : table->a;
-	bool stands_in = other->rule_count > 0 && other->threads != table->threads;
-	char instead[64] = "libc";
+	char instead[DIFF_CHANGE];
 
-	if (stands_in)
-		snprintf(instead, sizeof(instead), "that for %u thread%s", other->threads,
-		         other->threads == 1 ? "" : "s");
-	if (table->in_a)
-		output_field("  table", "gone; instead holds %s%s", instead,
-		             table->range_count == 0 ? ", which says the same" : "");
-	else
-		output_field("  table", "new; so far held %s%s", instead,
-		             table->range_count == 0 ? ", which says the same" : "");
+	diff_instead(table, instead);
+	output_field("  table", "%s %s%s", table->in_a ? "gone; instead holds" : "new; so far held", instead,
+	             table->range_count == 0 ? ", which says the same" : "");
 }
 
 static void print_table(const struct diff *diff, size_t i)

@@ -182,6 +182,36 @@ void diff_change(const struct diff_table *table, size_t change, char out[DIFF_CH
 		snprintf(out, DIFF_CHANGE, "%s - %s: %s -> %s", from, to, a, b);
 }
 
+void diff_knee_words(const struct pc_document *document, char out[DIFF_CHANGE])
+{
+	char size[WORDS_SHORT];
+
+	words_size(document->knee_bytes, size);
+	snprintf(out, DIFF_CHANGE, "%s", document->knee_bytes > 0 ? size : "not known");
+}
+
+void diff_probe_words(const struct pc_document *document, char out[DIFF_CHANGE])
+{
+	char from[WORDS_SHORT];
+
+	words_size(document->probe.from, from);
+	if (document->probe.from == 0)
+		snprintf(out, DIFF_CHANGE, "none");
+	else
+		snprintf(out, DIFF_CHANGE, "from %s on, %u loads, %g ns", from, document->probe.lines,
+		         document->probe.slow_ns);
+}
+
+void diff_instead(const struct diff_table *table, char out[DIFF_CHANGE])
+{
+	const struct pc_table *other = table->in_a ? table->b : table->a;
+
+	if (other == &libc_table)
+		snprintf(out, DIFF_CHANGE, "libc");
+	else
+		snprintf(out, DIFF_CHANGE, "that for %u thread%s", other->threads, other->threads == 1 ? "" : "s");
+}
+
 void diff_heading(const struct diff_table *table, char out[DIFF_CHANGE])
 {
 	bool scrub = table->intent == PAGECLEAR_SCRUB;

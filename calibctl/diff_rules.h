@@ -44,6 +44,13 @@ size_t diff_change_count(const struct diff_table *table);
 /* One of them: "clzero from 2 KiB -> 1.5 KiB", or "1 MiB - 4 MiB: libc -> clzero in pieces of 2 MiB". */
 void diff_change(const struct diff_table *table, size_t change, char out[DIFF_CHANGE]);
 
+/* "8 MiB", "not known"; "from 256 KiB on, 4 loads, 57 ns", "none" */
+void diff_knee_words(const struct pc_document *document, char out[DIFF_CHANGE]);
+void diff_probe_words(const struct pc_document *document, char out[DIFF_CHANGE]);
+
+/* What holds instead of a table that a policy has not: "that for 2 threads", "libc". */
+void diff_instead(const struct diff_table *table, char out[DIFF_CHANGE]);
+
 /* "cold, flushed, 2 threads" */
 void diff_heading(const struct diff_table *table, char out[DIFF_CHANGE]);
 

@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "calibrd/costs.h"
+#include "calibrd/decide.h"
 #include "calibrd/grid.h"
 #include "calibrd/stats.h"
 #include "pageclear/policy.h"
-
-/* Design section 1. The policy does not say which weight it was decided with; this is the one as shipped. */
-static const double scrub_weight = 0.1;
 
 /* libc's cost over the kernel's, from a cell's l: a logarithm, for scrub a relative difference; see grid.h. Scrub's is
  * bounded as in the policy's own gains. */
@@ -118,7 +116,7 @@ static void fill_size(struct evidence_size *out, const struct dataset *data, con
 /* 0, 1 if nothing was measured for it, -ENOMEM. */
 static int build(struct grid *grid, const struct dataset *data, const struct evidence_query *query)
 {
-	return grid_build(grid, data, query->intent, query->prior, query->threads, UINT32_MAX, scrub_weight);
+	return grid_build(grid, data, query->intent, query->prior, query->threads, UINT32_MAX, DECIDE_SCRUB_WEIGHT);
 }
 
 int evidence_collect(struct evidence *out, const struct dataset *data, const struct evidence_query *query)

@@ -10,7 +10,6 @@
 #include "calibctl/args.h"
 #include "calibctl/ledger.h"
 #include "calibctl/output.h"
-#include "calibctl/rule.h"
 #include "calibctl/words.h"
 #include "calibrd/sizes.h"
 #include "pageclear/policy.h"

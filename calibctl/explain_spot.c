@@ -1,6 +1,6 @@
 #include "calibctl/explain_spot.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "calibctl/output.h"
 #include "calibctl/rule.h"

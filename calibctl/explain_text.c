@@ -10,6 +10,7 @@
 #include "calibctl/output.h"
 #include "calibctl/rule.h"
 #include "calibctl/words.h"
+#include "calibrd/decide.h"
 #include "pageclear/policy.h"
 
 enum { INLINE_MOST = 256, CHUNK_LEAST = 4096 }; /* as in pageclear/policy.h */
@@ -213,8 +214,8 @@ static void print_legend(const struct explanation *explanation)
 		output_field("times", "the clear and the first read after it");
 	if (query->intent == PAGECLEAR_SCRUB)
 		output_field("displaced",
-		             "how much longer other data takes to read again; the cost is that and a tenth of the "
-		             "clear");
+		             "how much longer other data takes to read again; the cost is that and %g times the clear",
+		             DECIDE_SCRUB_WEIGHT);
 	if (has_alone(&explanation->evidence))
 		output_field("alone", "one clear with ordinary work behind it; the worse of the two ways counts");
 	if (query->prior == PC_UNKNOWN && query->intent != PAGECLEAR_SCRUB)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "calibctl/args.h"
-#include "calibctl/output.h"
 
 static const struct {
 	const char *verb, *text; /* NULL: every verb */
@@ -52,7 +51,8 @@ static void print_bench(void)
 	     "  table      kernels x sizes, GB/s and deviation over runs (the default)\n"
 	     "  xen        clear latency, and how much a clear displaces from the private caches\n"
 	     "  hugepage   2 MiB in chunks, forward and backward, and where the deviation comes from\n"
-	     "LIST is separated by commas: 4K,1M or libc,clzero. Nothing is read or changed; SIGINT ends it.");
+	     "LIST is separated by commas: 4K,1M or libc,clzero. Nothing is read or changed; SIGINT or\n"
+	     "SIGTERM ends it, and what was measured so far is printed.");
 }
 
 static void print_diff(void)

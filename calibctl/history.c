@@ -134,15 +134,15 @@ enum outcome verb_history(struct calibctl *ctl, struct args *args)
 	static struct where where;
 	struct history history = {0};
 	struct store *store = NULL;
-	struct pc_why why;
+	struct pc_why why, reason;
 	size_t most;
 
 	if (parse(args, ctl, &most) != DONE)
 		return USAGE;
 	where_here(&where, ctl);
 	int r = ledger_open(&store, &where, &why);
-	if (r == 0)
-		r = read_all(&history, &where, store, most, &why);
+	if (r == 0 && (r = read_all(&history, &where, store, most, &reason)) < 0)
+		ledger_why(r, &where, &reason, &why);
 	store_close(store);
 	enum outcome outcome = DONE;
 	if (r != 0)

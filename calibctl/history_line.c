@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,16 +96,6 @@ const char *history_topology(const struct history_event *event)
 
 /* --- words ------------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static void say(char out[HISTORY_WORDS], const char *format, ...)
-{
-	size_t used = strlen(out);
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(out + used, HISTORY_WORDS - used, format, arguments);
-	va_end(arguments);
-}
-
 static bool is_there(const char *text)
 {
 	return text != NULL && text[0] != '\0';
@@ -119,21 +108,23 @@ static void say_calibration(char out[HISTORY_WORDS], const struct calibration *c
 
 	words_size(calibration->knee_bytes, knee);
 	if (calibration->state == CALIBRATION_RUNNING) {
-		say(out, "calibration %lld, %s effort: running", id, calibration->effort);
+		words_append(out, HISTORY_WORDS, "calibration %lld, %s effort: running", id, calibration->effort);
 		return;
 	}
 	if (calibration->state == CALIBRATION_FAILED) {
-		say(out, "calibration %lld, %s effort: failed after %lld s", id, calibration->effort, seconds);
+		words_append(out, HISTORY_WORDS, "calibration %lld, %s effort: failed after %lld s", id,
+		             calibration->effort, seconds);
 	} else {
-		say(out, "calibration %lld, %s effort: %lld s", id, calibration->effort, seconds);
+		words_append(out, HISTORY_WORDS, "calibration %lld, %s effort: %lld s", id, calibration->effort,
+		             seconds);
 		if (calibration->knee_bytes > 0)
-			say(out, ", knee %s", knee);
-		say(out, ", quality %s", calibration->quality);
+			words_append(out, HISTORY_WORDS, ", knee %s", knee);
+		words_append(out, HISTORY_WORDS, ", quality %s", calibration->quality);
 	}
 	if (is_there(calibration->reasons))
-		say(out, " (%s)", calibration->reasons);
+		words_append(out, HISTORY_WORDS, " (%s)", calibration->reasons);
 	if (is_there(calibration->faulted))
-		say(out, "; failed their trial: %s", calibration->faulted);
+		words_append(out, HISTORY_WORDS, "; failed their trial: %s", calibration->faulted);
 }
 
 const char *history_standing(const struct history *history, const struct published *published)
@@ -158,13 +149,14 @@ static void say_published(char out[HISTORY_WORDS], const struct history *history
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		if (strcmp(published->source, sources[i].source) == 0)
 			words = sources[i].words;
-	say(out, "generation %" PRIu64 ": ", published->generation);
+	words_append(out, HISTORY_WORDS, "generation %" PRIu64 ": ", published->generation);
 	if (published->calibration > 0)
-		say(out, "%s %lld", words, (long long)published->calibration);
+		words_append(out, HISTORY_WORDS, "%s %lld", words, (long long)published->calibration);
 	else
-		say(out, "%s", strcmp(published->source, "rollback") == 0 ? "rolled back" : published->source);
+		words_append(out, HISTORY_WORDS, "%s",
+		             strcmp(published->source, "rollback") == 0 ? "rolled back" : published->source);
 	if (stands != NULL)
-		say(out, "; %s", stands);
+		words_append(out, HISTORY_WORDS, "; %s", stands);
 }
 
 static void say_verification(char out[HISTORY_WORDS], const struct history_verification *verified)
@@ -175,20 +167,22 @@ static void say_verification(char out[HISTORY_WORDS], const struct history_verif
 
 	words_percent(verified->mean, mean);
 	words_percent(worst->mean, most);
-	say(out, "verification %lld of ", (long long)verification->id);
+	words_append(out, HISTORY_WORDS, "verification %lld of ", (long long)verification->id);
 	if (verification->generation > 0)
-		say(out, "generation %" PRIu64, verification->generation);
+		words_append(out, HISTORY_WORDS, "generation %" PRIu64, verification->generation);
 	else
-		say(out, "a policy without a generation");
-	say(out, ", %s effort: %s", verification->effort, verification->passed ? "passed" : "failed");
+		words_append(out, HISTORY_WORDS, "a policy other than those published");
+	words_append(out, HISTORY_WORDS, ", %s effort: %s", verification->effort,
+	             verification->passed ? "passed" : "failed");
 	if (verified->series > 0) {
-		say(out, ", mean regret %s, at most %s (%s", mean, most, pc_intent_name(worst->intent));
+		words_append(out, HISTORY_WORDS, ", mean regret %s, at most %s (%s", mean, most,
+		             pc_intent_name(worst->intent));
 		if (worst->intent != PAGECLEAR_SCRUB)
-			say(out, ", %s", pc_prior_name(worst->prior));
-		say(out, ")");
+			words_append(out, HISTORY_WORDS, ", %s", pc_prior_name(worst->prior));
+		words_append(out, HISTORY_WORDS, ")");
 	}
 	if (is_there(verification->against))
-		say(out, "; against %s", verification->against);
+		words_append(out, HISTORY_WORDS, "; against %s", verification->against);
 }
 
 void history_words(const struct history *history, const struct history_event *event, char out[HISTORY_WORDS])
@@ -201,5 +195,5 @@ void history_words(const struct history *history, const struct history_event *ev
 	else
 		say_verification(out, event->verification);
 	if (history->topology != NULL && strcmp(history_topology(event), history->topology) != 0)
-		say(out, "; another topology: %s", history_topology(event));
+		words_append(out, HISTORY_WORDS, "; another topology: %s", history_topology(event));
 }

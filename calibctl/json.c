@@ -52,5 +52,8 @@ enum outcome output_json(json_t *json, enum outcome outcome)
 	int r = json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	json_decref(json);
 	putchar('\n');
-	return r == 0 ? outcome : UNREADABLE;
+	if (r == 0)
+		return outcome;
+	/* What cannot be written is said at the end: output_end(). */
+	return ferror(stdout) ? UNREADABLE : output_failed(&(struct pc_why){"out of memory"});
 }

@@ -6,6 +6,7 @@
 
 #include "calibctl/args.h"
 #include "calibctl/output.h"
+#include "calibrd/log.h"
 
 const struct verb calibctl_verbs[] = {
 	{"show", verb_show, "", "the policy, as a report (the default)"},
@@ -74,5 +75,6 @@ int main(int argc, char **argv)
 	struct calibctl ctl = {0};
 	struct args args = {.next = argv + (argc > 0)};
 
+	log_program = "calibctl"; /* calibrd's modules speak here as well */
 	return (int)output_end(run(&ctl, &args));
 }

@@ -12,7 +12,6 @@
 #include "calibctl/ledger.h"
 #include "calibctl/output.h"
 #include "calibctl/rollback_check.h"
-#include "calibctl/words.h"
 #include "calibrd/config.h"
 #include "calibrd/rollback.h"
 #include "calibrd/settle.h"
@@ -67,42 +66,19 @@ static int target(struct rollback *rollback, struct pc_why *why)
 
 /* --- from the database ------------------------------------------------------------------------------------------- */
 
-/* "1-5, 7"; the newest ones where there are more than fit. */
-static int list_generations(struct store *store, char *out, size_t size, struct pc_why *why)
+static int load(struct rollback *rollback, struct store *store, struct pc_why *why)
 {
-	struct published *list = NULL;
-	size_t count = 0, used = 0;
-	int r = store_publications(store, SIZE_MAX, &list, &count, why);
+	const struct where *where = &rollback->where;
+	struct pc_why reason;
+	int r = store_generation(store, rollback->generation, &rollback->row, &reason);
 
-	out[0] = '\0';
-	for (size_t i = 0, end; r == 0 && i < count; i = end) {
-		for (end = i + 1; end < count && list[end].generation + 1 == list[end - 1].generation; end++)
-			;
-		if (used + 48 > size) {
-			snprintf(out + used, size - used, ", ...");
-			break;
-		}
-		used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64, used > 0 ? ", " : "",
-		                         list[end - 1].generation);
-		if (end - i > 1)
-			used += (size_t)snprintf(out + used, size - used, "-%" PRIu64, list[i].generation);
-	}
-	free(list);
-	return r;
-}
-
-static enum outcome unknown(const struct rollback *rollback, struct store *store, struct args *args)
-{
-	char generations[160];
-	struct pc_why why;
-
-	if (list_generations(store, generations, sizeof(generations), &why) < 0)
-		return output_failed(&why);
-	if (generations[0] == '\0')
-		return args_misused(args, "there is no generation %" PRIu64 ": nothing was published yet",
-		                    rollback->generation);
-	return args_misused(args, "there is no generation %" PRIu64 "; there are %s", rollback->generation,
-	                    generations);
+	if (r == 1)
+		return ledger_lacks(store, where, rollback->generation, why);
+	if (r == 0)
+		r = pc_document_parse(&rollback->document, rollback->row.yaml, strlen(rollback->row.yaml), &reason);
+	if (r == 0)
+		r = history_now(&rollback->now, where, store, &reason);
+	return r < 0 ? ledger_why(r, where, &reason, why) : 0;
 }
 
 static enum outcome look_up(struct rollback *rollback, struct args *args)
@@ -113,18 +89,10 @@ static enum outcome look_up(struct rollback *rollback, struct args *args)
 
 	if (r != 0)
 		return output_failed(&why);
-	r = store_generation(store, rollback->generation, &rollback->row, &why);
-	if (r == 1) {
-		enum outcome outcome = unknown(rollback, store, args);
-
-		store_close(store);
-		return outcome;
-	}
-	if (r == 0)
-		r = pc_document_parse(&rollback->document, rollback->row.yaml, strlen(rollback->row.yaml), &why);
-	if (r == 0)
-		r = history_now(&rollback->now, &rollback->where, store, &why);
-	enum outcome outcome = r < 0 ? output_failed(&why) : rollback_check(&rollback->row, rollback->document, store);
+	r = load(rollback, store, &why);
+	enum outcome outcome = r > 0   ? args_misused(args, "%s", why.text)
+	                       : r < 0 ? output_failed(&why)
+	                               : rollback_check(&rollback->row, rollback->document, store, &rollback->where);
 	store_close(store);
 	return outcome;
 }
@@ -134,14 +102,15 @@ static enum outcome look_up(struct rollback *rollback, struct args *args)
 static int open_writer(struct store **out, const struct rollback *rollback, struct pc_why *why)
 {
 	const struct where *where = &rollback->where;
-	struct pc_why reason;
+	struct pc_why reason, named;
 	int r = store_open(out, where->database, STORE_WRITE, NULL, &reason);
 
+	if (r == 0)
+		return 0;
+	ledger_why(r, where, &reason, &named);
 	if (r == -EBUSY && where->database_source == WHERE_HOST)
-		return pc_why(why, r, "%s. Stop it (systemctl stop calibrd), roll back, start it again", reason.text);
-	if (r == -EBUSY)
-		return pc_why(why, r, "%s. End it, then roll back", reason.text);
-	return r < 0 ? pc_why(why, r, "%s", reason.text) : 0;
+		return pc_why(why, r, "%s. Stop it (systemctl stop calibrd), roll back, start it again", named.text);
+	return pc_why(why, r, "%s%s", named.text, r == -EBUSY ? ". End it, then roll back" : "");
 }
 
 /* As 0 and 1 of publish(). */
@@ -149,14 +118,27 @@ static int publish_again(struct rollback *rollback, struct pc_why *why)
 {
 	struct published as = {.calibration = rollback->row.calibration, .source = ROLLBACK_SOURCE};
 	struct store *store = NULL;
+	struct pc_why reason = {""};
 	int r = open_writer(&store, rollback, why);
 
 	if (r < 0)
 		return r;
 	memcpy(as.topology, rollback->row.topology, sizeof(as.topology));
-	r = settle_publish(&rollback->config, store, &as, rollback->document, &rollback->result, why);
+	r = settle_publish(&rollback->config, store, &as, rollback->document, &rollback->result, &reason);
 	store_close(store);
-	return r;
+	return r < 0 ? ledger_why_mixed(r, &rollback->where, &reason, why) : r;
+}
+
+/* What happened before it failed: a file may have been kept beside already. */
+static enum outcome failed(const struct rollback *rollback, const struct pc_why *why)
+{
+	const struct publish_result *result = &rollback->result;
+
+	for (const char *line = result->warnings; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
+		fprintf(stderr, "calibctl: warning: %.*s\n", (int)strcspn(line, "\n"), line);
+	if (result->written)
+		fprintf(stderr, "calibctl: %s holds the new policy already\n", result->path);
+	return output_failed(why);
 }
 
 static enum outcome roll_back(struct rollback *rollback)
@@ -166,10 +148,8 @@ static enum outcome roll_back(struct rollback *rollback)
 	if (rollback->now.state == NOW_RECORDED && rollback->now.generation == rollback->generation)
 		return DONE;
 	int r = publish_again(rollback, &why);
-	if (r < 0 && rollback->result.written)
-		fprintf(stderr, "calibctl: %s holds the new policy already\n", rollback->result.path);
 	rollback->done = r == 0;
-	return r < 0 ? output_failed(&why) : DONE;
+	return r < 0 ? failed(rollback, &why) : DONE;
 }
 
 /* --- telling ----------------------------------------------------------------------------------------------------- */
@@ -194,6 +174,19 @@ static void print(struct rollback *rollback)
 	}
 }
 
+static json_t *json_warnings(const char *lines)
+{
+	json_t *list = json_array();
+
+	for (const char *line = lines; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+		char one[sizeof(((struct publish_result *)NULL)->warnings)];
+
+		snprintf(one, sizeof(one), "%.*s", (int)strcspn(line, "\n"), line);
+		json_array_append_new(list, output_json_text(one));
+	}
+	return list;
+}
+
 static json_t *json_all(const struct rollback *rollback)
 {
 	const struct publish_result *result = &rollback->result;
@@ -202,7 +195,7 @@ static json_t *json_all(const struct rollback *rollback)
 	return json_pack("{s:b, s:o, s:o, s:o, s:o}", "published", (int)rollback->done, "generation",
 	                 output_json_bytes(now), "from", output_json_bytes(rollback->generation), "path",
 	                 output_json_text(result->path[0] != '\0' ? result->path : rollback->where.policy), "warnings",
-	                 output_json_text(result->warnings));
+	                 json_warnings(result->warnings));
 }
 
 enum outcome verb_rollback(struct calibctl *ctl, struct args *args)

@@ -1,8 +1,8 @@
 #include "calibctl/rollback_check.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "calibctl/ledger.h"
 #include "calibctl/output.h"
 #include "calibrd/rollback.h"
 #include "calibrd/topology.h"
@@ -46,15 +46,18 @@ static enum outcome check_host(const struct published *row, const struct pc_docu
 	return outcome;
 }
 
-static enum outcome check_kernels(const struct published *row, const struct pc_document *document, struct store *store)
+static enum outcome check_kernels(const struct published *row, const struct pc_document *document, struct store *store,
+                                  const struct where *where)
 {
 	struct calibration known = {0};
-	struct pc_why why;
+	struct pc_why reason, why;
 	enum outcome outcome = DONE;
-	int r = store_latest(store, row->topology, &known, &why);
+	int r = store_latest(store, row->topology, &known, &reason);
 
-	if (r < 0)
+	if (r < 0) {
+		ledger_why(r, where, &reason, &why);
 		return output_failed(&why);
+	}
 	uint32_t barred = r == 0 ? rollback_barred(document, &known, 0) : 0;
 	for (unsigned k = 0; k < pc_kernel_count && outcome == DONE; k++)
 		if ((barred >> k & 1) != 0)
@@ -64,9 +67,10 @@ static enum outcome check_kernels(const struct published *row, const struct pc_d
 	return outcome;
 }
 
-enum outcome rollback_check(const struct published *row, const struct pc_document *document, struct store *store)
+enum outcome rollback_check(const struct published *row, const struct pc_document *document, struct store *store,
+                            const struct where *where)
 {
 	enum outcome outcome = check_host(row, document);
 
-	return outcome == DONE ? check_kernels(row, document, store) : outcome;
+	return outcome == DONE ? check_kernels(row, document, store, where) : outcome;
 }

@@ -14,12 +14,6 @@
 
 /* --- for people -------------------------------------------------------------------------------------------------- */
 
-/* "not stated" for what the format does not demand. */
-static const char *stated(const char *text)
-{
-	return text[0] == '\0' ? "not stated" : text;
-}
-
 static void print_cpus(const struct pc_document *document)
 {
 	char cpus[PC_CPUS_MAX * sizeof(document->cpus[0]) + 2 * PC_CPUS_MAX] = "";
@@ -27,7 +21,7 @@ static void print_cpus(const struct pc_document *document)
 	for (size_t i = 0, used = 0; i < document->cpu_count; i++)
 		used += (size_t)snprintf(cpus + used, sizeof(cpus) - used, "%s%s", i > 0 ? ", " : "",
 		                         document->cpus[i]);
-	output_field("host", "%s; %s; %s", stated(document->name), cpus, document->arch);
+	output_field("host", "%s; %s; %s", words_stated(document->name), cpus, document->arch);
 }
 
 static void print_topology(const struct pc_document *document)
@@ -50,10 +44,10 @@ static void print_measured(const struct subject *subject)
 		words_age(age, age_text);
 		output_field("measured", "%s, %s", time, age_text);
 	} else {
-		output_field("measured", "%s", stated(document->written));
+		output_field("measured", "%s", words_stated(document->written));
 	}
-	output_field("quality", "%s; generation %llu; by pageclear %s", stated(document->quality),
-	             (unsigned long long)document->generation, stated(document->version));
+	output_field("quality", "%s; generation %llu; by pageclear %s", words_stated(document->quality),
+	             (unsigned long long)document->generation, words_stated(document->version));
 }
 
 static void print_probe(const struct pc_document *document)

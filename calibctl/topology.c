@@ -17,25 +17,13 @@
 
 enum { FACT = 160 };
 
-static void append(char out[FACT], const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void append(char out[FACT], const char *format, ...)
-{
-	size_t used = strlen(out);
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(out + used, FACT - used, format, arguments);
-	va_end(arguments);
-}
-
 /* "2 CPUs", "CPUs unknown" */
 static void append_count(char out[FACT], const char *before, unsigned count, const char *name)
 {
 	if (count == 0)
-		append(out, "%s%ss unknown", before, name);
+		words_append(out, FACT, "%s%ss unknown", before, name);
 	else
-		append(out, "%s%u %s%s", before, count, name, count == 1 ? "" : "s");
+		words_append(out, FACT, "%s%u %s%s", before, count, name, count == 1 ? "" : "s");
 }
 
 static void print_core(const struct topology_core *core, const char *label)
@@ -44,7 +32,7 @@ static void print_core(const struct topology_core *core, const char *label)
 
 	snprintf(text, sizeof(text), "%s", core->signature);
 	if (core->kind != '-')
-		append(text, ", %s", core->kind == 'P' ? "performance" : "efficiency");
+		words_append(text, FACT, ", %s", core->kind == 'P' ? "performance" : "efficiency");
 	append_count(text, ", ", core->cpus, "CPU");
 	output_field(label, "%s", text);
 }
@@ -58,10 +46,10 @@ static void print_cache(const struct topology_cache *cache, const char *label)
 		words_size(cache->bytes, size);
 	snprintf(text, sizeof(text), "L%u%s %s", cache->level, type, size);
 	if (cache->line > 0)
-		append(text, ", %u-byte lines", cache->line);
+		words_append(text, FACT, ", %u-byte lines", cache->line);
 	append_count(text, ", ", cache->ways, "way");
 	if (cache->shared_cpus == 1)
-		append(text, ", each CPU's own");
+		words_append(text, FACT, ", each CPU's own");
 	else
 		append_count(text, ", shared by ", cache->shared_cpus, "CPU");
 	output_field(label, "%s", text);

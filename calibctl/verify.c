@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "calibctl/args.h"
 #include "calibctl/output.h"
-#include "calibrd/log.h"
 #include "libpolicy/policy.h"
 
 enum { SEED_BITS = 53 };
@@ -42,23 +42,33 @@ static enum outcome parse_seed(const struct args *args, const char *text, uint64
 	return DONE;
 }
 
+/* strtod() takes signs, hexadecimals and words besides. */
 static enum outcome parse_tolerance(const struct args *args, const char *text, double *share)
 {
 	char *end = NULL;
 	double percent = strtod(text, &end);
 
-	if (text[0] < '0' || text[0] > '9' || *end != '\0' || !(percent <= 1000))
+	if (text[strspn(text, "0123456789.")] != '\0' || end == text || *end != '\0' || !(percent <= 1000))
 		return args_misused(args, "--tolerance '%s': expected per cent, from 0 to 1000", text);
 	*share = percent / 100;
 	return DONE;
+}
+
+/* A library is known by its path, however it was named. The linker looks for names without a slash in its own folders
+ * alone; who names a file that is here means that. */
+static enum outcome parse_against(const char *text, char **out)
+{
+	*out = realpath(text, NULL);
+	if (*out == NULL && errno != ENOMEM) /* the child will say what is wrong with it */
+		*out = strdup(text);
+	return *out != NULL ? DONE : output_failed(&(struct pc_why){"out of memory"});
 }
 
 static enum outcome parse_texts(const struct args *args, const struct texts *texts, struct verification_request *out)
 {
 	enum outcome outcome = DONE;
 
-	*out = (struct verification_request){
-		.effort = EFFORT_STANDARD, .tolerance = VERIFY_TOLERANCE / 100.0, .against = texts->against};
+	*out = (struct verification_request){.effort = EFFORT_STANDARD, .tolerance = VERIFY_TOLERANCE / 100.0};
 	if (texts->effort != NULL)
 		outcome = parse_effort(args, texts->effort, &out->effort);
 	if (outcome == DONE && texts->tolerance != NULL)
@@ -66,10 +76,10 @@ static enum outcome parse_texts(const struct args *args, const struct texts *tex
 	if (outcome == DONE && texts->seed != NULL)
 		outcome = parse_seed(args, texts->seed, &out->seed);
 	else if (outcome == DONE && getrandom(&out->seed, sizeof(out->seed), 0) < 0)
-		out->seed = (uint64_t)output_now();
+		out->seed = (uint64_t)time(NULL);
 	if (texts->seed == NULL) /* short enough to be typed again */
 		out->seed &= UINT32_MAX;
-	return outcome;
+	return outcome == DONE && texts->against != NULL ? parse_against(texts->against, &out->against) : outcome;
 }
 
 static enum outcome parse(struct args *args, struct calibctl *ctl, struct verification_request *out)
@@ -99,13 +109,15 @@ static enum outcome open_subject(struct verification_request *request, const str
 	if (request->subject.foreign) {
 		pc_why_say(&text, "%s: not for this host: %s", request->subject.where.policy,
 		           request->subject.verdict.text);
-		return output_failed(&text);
+		output_failed(&text);
+		return PROBLEM; /* as every verb judges it */
 	}
 	if (pc_policy_load(&policy, request->subject.where.policy, &why) < 0) {
 		pc_why_say(&text, "%s: %s", request->subject.where.policy, why.text);
 		return output_failed(&text);
 	}
 	request->policy = policy;
+	request->generation = verification_generation(request);
 	return topology_detect(&request->topology, &(struct topology_source){0}, &why) < 0 ? output_failed(&why) : DONE;
 }
 
@@ -156,12 +168,12 @@ enum outcome verb_verify(struct calibctl *ctl, struct args *args)
 
 	if (outcome != DONE)
 		return outcome;
-	log_program = "calibctl";
 	outcome = open_subject(&request, ctl);
 	if (outcome == DONE)
 		outcome = verify(&request, ctl);
 	topology_free(request.topology);
 	pageclear_policy_close(request.policy);
 	subject_close(&request.subject);
+	free(request.against);
 	return outcome;
 }

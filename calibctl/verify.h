@@ -16,7 +16,8 @@ struct verification_request {
 	enum effort effort;
 	uint64_t seed;
 	double tolerance;    /* share */
-	const char *against; /* as named on the command line, or NULL */
+	char *against;       /* the library's path without links, or a name that only the linker knows; NULL: none */
+	uint64_t generation; /* that the policy was published as, to the letter; 0: not known */
 };
 
 /* What became of it in the database. */
@@ -28,6 +29,10 @@ struct verification_entry {
 /* In a child, since it runs code that may be broken: kernels, and whatever library it is measured against. Shows
  * progress on standard error. 0; -ENOEXEC: the policy names a kernel that failed its trial; else -errno. */
 int verification_run(const struct verification_request *request, struct verify_report *out, struct pc_why *why);
+
+/* The generation whose recorded text the policy's file holds now; 0: it was edited, or the database knows nothing of
+ * it, or is not there. */
+uint64_t verification_generation(const struct verification_request *request);
 
 /* Only where there is a sound database of this version that nobody else is writing. */
 void verification_record(const struct verification_request *request, const struct verify_report *report,

@@ -3,10 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "calibrd/trial.h"
 
@@ -18,21 +15,6 @@ static void zero(void *dst, size_t len)
 }
 
 static const struct pc_kernel against = {.name = "against", .body = zero, .clear = zero};
-
-/* The linker looks for names without a slash in its own folders alone; who names a file that is here means that. */
-static void *open_library(const char *library)
-{
-	char *beside = NULL;
-	void *handle;
-
-	if (strchr(library, '/') != NULL || access(library, F_OK) < 0)
-		return dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	if (asprintf(&beside, "./%s", library) < 0)
-		return NULL;
-	handle = dlopen(beside, RTLD_NOW | RTLD_LOCAL);
-	free(beside);
-	return handle;
-}
 
 /* Any library has libc's memset among its dependencies, where dlsym() looks as well. */
 static bool is_own(void *handle, void *symbol)
@@ -46,7 +28,7 @@ static bool is_own(void *handle, void *symbol)
 
 int against_load(const struct pc_kernel **out, const char *library, struct pc_why *why)
 {
-	void *handle = open_library(library), *symbol;
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL), *symbol;
 
 	if (handle == NULL) {
 		const char *reason = dlerror();

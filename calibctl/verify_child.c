@@ -15,18 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calibctl/tried.h"
 #include "calibctl/verify.h"
 #include "calibctl/verify_against.h"
-#include "calibrd/memory.h"
 #include "calibrd/progress.h"
-#include "calibrd/trial.h"
 #include "kernels/kernels.h"
 
 /* As calibrd's own measuring: a child that takes half as long again as it should, and half a minute, is hung. */
 static const double deadline_share = 1.5, deadline_seconds = 30;
 
 /* With less nothing beyond the caches' smallest could be measured. */
-static const uint64_t least_memory = 16 << 20;
+static const uint64_t least_memory = 6 << 20;
 
 enum stage { STAGE_LOADING, STAGE_TRYING, STAGE_MEASURING };
 
@@ -89,32 +88,14 @@ static int say_progress(void *context, unsigned epoch, unsigned epochs, double s
 	return say(child, &(struct message){.kind = MESSAGE_PROGRESS, .u.progress = {epoch, epochs, share}});
 }
 
-/* Bits of the kernels that run here and passed their trial. */
-static int try_kernels(uint32_t *passed, struct pc_why *why)
-{
-	*passed = 0;
-	for (unsigned k = 0; k < pc_kernel_count; k++) {
-		int trial = pc_kernel_runs(&pc_kernels[k]) ? trial_run(&pc_kernels[k], TRIAL_DEADLINE_MS) : TRIAL_WRONG;
-
-		if (trial < 0)
-			return pc_why(why, trial, "cannot try %s: %s", pc_kernels[k].name, strerror(-trial));
-		if (trial == TRIAL_PASSED)
-			*passed |= 1u << k;
-	}
-	return 0;
-}
-
-/* A quarter of what is available, as a calibration takes. */
 static int find_memory(uint64_t *out, struct pc_why *why)
 {
-	uint64_t available = memory_available(NULL) / 4;
-
-	if (available < least_memory)
-		return pc_why(why, -ENOMEM,
-		              "only %llu MiB of memory for measuring (a quarter of what is available), %llu are needed",
-		              (unsigned long long)available >> 20, (unsigned long long)least_memory >> 20);
-	*out = available - METER_OVERHEAD;
-	return 0;
+	*out = tried_memory();
+	if (*out >= least_memory)
+		return 0;
+	return pc_why(why, -ENOMEM,
+	              "a quarter of the memory that is available leaves %llu MiB for measuring, %llu are needed",
+	              (unsigned long long)*out >> 20, (unsigned long long)least_memory >> 20);
 }
 
 static int measure(struct child *child, const struct verification_request *request,
@@ -146,6 +127,7 @@ static int measure(struct child *child, const struct verification_request *reque
 static int prepare(struct child *child, const struct verification_request *request, struct verify_config *config,
                    struct pc_why *why)
 {
+	struct tried tried;
 	int r = say_stage(child, STAGE_LOADING);
 
 	if (r == 0 && request->against != NULL)
@@ -154,12 +136,17 @@ static int prepare(struct child *child, const struct verification_request *reque
 		r = say_stage(child, STAGE_TRYING);
 	if (r == 0 && request->against != NULL)
 		r = against_try(config->against, request->against, why);
-	return r == 0 ? try_kernels(&config->kernels, why) : r;
+	if (r == 0)
+		r = tried_kernels(&tried, UINT32_MAX, why);
+	if (r == 0)
+		config->kernels = tried.passed;
+	return r;
 }
 
-static void __attribute__((noreturn)) be_child(int out, const struct verification_request *request)
+static void __attribute__((noreturn))
+be_child(const int ends[2], pid_t parent, const struct verification_request *request)
 {
-	struct child child = {.out = out, .said = -1};
+	struct child child = {.out = ends[1], .said = -1};
 	struct verify_config config = {.effort = request->effort,
 	                               .l1_bytes = topology_cache_bytes(request->topology, 1),
 	                               .l2_bytes = topology_cache_bytes(request->topology, 2),
@@ -170,7 +157,11 @@ static void __attribute__((noreturn)) be_child(int out, const struct verificatio
 	struct pc_why why = {""};
 	int r;
 
+	/* Else a parent's death would not be seen by a child that writes. */
+	close(ends[0]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it died before that */
+		_exit(1);
 	/* What a library prints is not our result. */
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	r = prepare(&child, request, &config, &why);
@@ -233,8 +224,6 @@ static int take(struct parent *parent, struct message *message)
 {
 	double seconds = verify_seconds(parent->request->effort);
 
-	if (parent->ended)
-		return senseless(parent);
 	switch (message->kind) {
 	case MESSAGE_STAGE:
 		parent->stage = message->u.stage;
@@ -291,6 +280,7 @@ static int read_message(struct parent *parent, struct message *message, double d
 	return 1;
 }
 
+/* Up to the last message: whatever the library has started may hold the pipe open for longer. */
 static int read_all(struct parent *parent)
 {
 	double deadline = now_seconds() + deadline_seconds + deadline_share * verify_seconds(parent->request->effort);
@@ -301,11 +291,11 @@ static int read_all(struct parent *parent)
 		r = read_message(parent, &message, deadline);
 		if (r == 1 && (r = take(parent, &message)) == 0)
 			r = 1;
-	} while (r == 1);
-	return r;
+	} while (r == 1 && !parent->ended);
+	return r < 0 ? r : 0;
 }
 
-/* What the child's end says beyond its messages. */
+/* What the child's end says where its last message is missing. */
 static int judge_end(const struct parent *parent, int status)
 {
 	static const char *const doing[] = {
@@ -313,20 +303,20 @@ static int judge_end(const struct parent *parent, int status)
 	const char *library =
 		parent->stage == STAGE_LOADING && parent->request->against != NULL ? parent->request->against : "";
 
+	if (parent->ended)
+		return parent->error;
 	if (WIFSIGNALED(status))
 		return pc_why(parent->why, -ECHILD, "the measuring process was killed by signal %d (%s) while %s%s",
 		              WTERMSIG(status), strsignal(WTERMSIG(status)), doing[parent->stage], library);
-	if (!parent->ended || WEXITSTATUS(status) != 0)
-		return pc_why(parent->why, -ECHILD, "the measuring process ended early with exit code %d while %s%s",
-		              WEXITSTATUS(status), doing[parent->stage], library);
-	return parent->error;
+	return pc_why(parent->why, -ECHILD, "the measuring process ended early with exit code %d while %s%s",
+	              WEXITSTATUS(status), doing[parent->stage], library);
 }
 
 static int conclude(struct parent *parent, int r)
 {
 	int status = 0;
 
-	/* Its exit is what ends the pipe, so the kill only meets a child that closed it and lives on, or is hung. */
+	/* It has said all that it has to say, or is hung; one that died is not changed by it. */
 	kill(parent->pid, SIGKILL);
 	while (waitpid(parent->pid, &status, 0) < 0)
 		if (errno != EINTR)
@@ -340,6 +330,7 @@ int verification_run(const struct verification_request *request, struct verify_r
 {
 	struct parent parent = {
 		.request = request, .progress = {.foreground = true}, .report = out, .why = why, .in = -1};
+	pid_t self = getpid();
 	int ends[2], r;
 
 	fflush(NULL);
@@ -347,7 +338,7 @@ int verification_run(const struct verification_request *request, struct verify_r
 		return pc_why(why, -errno, "cannot start the measuring process: %s", strerror(errno));
 	parent.pid = fork();
 	if (parent.pid == 0)
-		be_child(ends[1], request);
+		be_child(ends, self, request);
 	r = parent.pid < 0 ? pc_why(why, -errno, "cannot start the measuring process: %s", strerror(errno)) : 0;
 	close(ends[1]);
 	parent.in = ends[0];

@@ -1,22 +1,37 @@
 /*
  * A verification in the database. Nothing of it is made, repaired or brought up to date here: that is calibrd's.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
+#include "calibctl/history_now.h"
 #include "calibctl/ledger.h"
-#include "calibctl/output.h"
 #include "calibctl/verify.h"
+
+/* What could not be read of the database is told when the outcome is to be recorded there. */
+uint64_t verification_generation(const struct verification_request *request)
+{
+	const struct where *where = &request->subject.where;
+	struct history_now now = {.state = NOW_NONE};
+	struct store *store = NULL;
+	struct pc_why why;
+	int r = ledger_open(&store, where, &why);
+
+	if (r == 0)
+		r = history_now(&now, where, store, &why);
+	store_close(store);
+	/* The file may have been replaced since it was loaded. */
+	bool same = r == 0 && now.state == NOW_RECORDED && now.generation == request->subject.document->generation;
+	return same ? now.generation : 0;
+}
 
 static int save(struct store *store, const struct verification_request *request, const struct verify_report *report,
                 int64_t *id, struct pc_why *why)
 {
-	struct verification row = {.generation = request->subject.document->generation,
-	                           .at = output_now(),
+	struct verification row = {.generation = request->generation,
+	                           .at = time(NULL), /* when it was done, whatever ages are counted from */
 	                           .passed = report->passed,
-	                           .against = (char *)request->against};
+	                           .against = request->against};
 	struct verified series[VERIFY_SERIES];
 	int r;
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +11,21 @@
 #include "calibrd/sizes.h"
 #include "kernels/cpu.h"
 #include "pageclear/policy.h"
+
+void words_append(char *out, size_t size, const char *format, ...)
+{
+	size_t used = strlen(out);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(out + used, size - used, format, arguments);
+	va_end(arguments);
+}
+
+const char *words_stated(const char *text)
+{
+	return text[0] == '\0' ? "not stated" : text;
+}
 
 /* Three significant digits without an exponent. */
 static int digits_after_point(double value)

@@ -12,6 +12,12 @@
 
 enum { WORDS_SHORT = 32 };
 
+/* Behind what stands in out already; what does not fit into its size is cut. */
+void words_append(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* "not stated" for what a file leaves out. */
+const char *words_stated(const char *text);
+
 /* "43 ns", "1.25 us", "310 ms": three significant digits; "-" for NaN. */
 void words_ns(double ns, char out[WORDS_SHORT]);
 

@@ -17,14 +17,11 @@ struct decide_question {
 	enum pc_prior prior; /* for scrub PC_UNKNOWN */
 };
 
-/* Of a scrub's own time beside what it displaces, unless calibrd.yaml says otherwise: design section 1. A policy does
- * not tell which weight it was decided with; who judges one later goes by this. */
-#define DECIDE_SCRUB_WEIGHT 0.1
-
 enum { DECIDE_QUESTIONS = 7 };
 extern const struct decide_question decide_questions[DECIDE_QUESTIONS];
 
-/* A scrub's own time counts this much beside what it displaces, unless calibrd.yaml says otherwise. */
+/* A scrub's own time counts this much beside what it displaces, unless calibrd.yaml says otherwise. A policy does not
+ * tell which weight it was decided with: who judges one later goes by this. */
 #define DECIDE_SCRUB_WEIGHT 0.1
 
 struct pin {

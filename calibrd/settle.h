@@ -41,7 +41,7 @@ int settle_document(const struct settlement *what, const struct pc_document *doc
 
 /* Publishes a document and records it; of `as`, source, topology and calibration are read; of config, the policy's
  * path. Returns as publish(), or what the database could not do; result is filled and result->yaml for free() in any
- * case. Logs nothing. */
+ * case. Logs nothing but a recorded text that can't be read. */
 int settle_publish(const struct config *config, struct store *store, const struct published *as,
                    const struct pc_document *document, struct publish_result *result, struct pc_why *why);
 

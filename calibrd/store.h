@@ -107,7 +107,7 @@ int store_publications(struct store *store, size_t most, struct published **out,
 /* One verification: what the policy's choices cost at fresh sizes. */
 struct verification {
 	int64_t id;          /* set by store_verify() */
-	uint64_t generation; /* of the policy that was verified; 0: it has none */
+	uint64_t generation; /* that was verified, as it was published; 0: edited, or published by nobody */
 	char topology[13];
 	char effort[16];
 	int64_t at; /* seconds since 1970 UTC */

@@ -26,9 +26,6 @@ enum {
 	VERIFY_SCRUB_TIMES = 3 /* so much more for scrub, whose costs are differences of noisy readings */
 };
 
-/* Weight of a scrub's own time, design section 1. */
-#define VERIFY_SCRUB_WEIGHT 0.1
-
 /* --- measurements ------------------------------------------------------------------------------------------------ */
 
 /* Hot and cold share samples: one gives the clear and its first read. */

@@ -4,6 +4,7 @@
 #include <pageclear/policy.h>
 #include <stdlib.h>
 
+#include "calibrd/decide.h"
 #include "calibrd/stats.h"
 #include "calibrd/verify.h"
 #include "kernels/kernels.h"
@@ -43,7 +44,7 @@ static double cost(const struct view *view, size_t round, size_t entrant)
 	const struct verify_cost *at = cost_at(view->point, round, entrant);
 
 	if (view->point->shape == VERIFY_SCRUB)
-		return VERIFY_SCRUB_WEIGHT * (double)at->clear + (double)at->displaced;
+		return DECIDE_SCRUB_WEIGHT * (double)at->clear + (double)at->displaced;
 	return (double)at->clear + (view->read ? (double)at->read : 0);
 }
 
@@ -92,7 +93,7 @@ static double scrub_scale(const struct verify_point *point)
 		clear[count] = (double)at->clear;
 		displaced[count++] = (double)at->displaced;
 	}
-	return VERIFY_SCRUB_WEIGHT * stats_median(clear, count) + fmax(0, stats_median(displaced, count));
+	return DECIDE_SCRUB_WEIGHT * stats_median(clear, count) + fmax(0, stats_median(displaced, count));
 }
 
 /* --- entrants ---------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-# Reads lines "BYTES RUN PERF LOOP OWN ZEROS ALIGNED PAGES METER" (GB/s) and prints medians, ratios, and where one is beyond 15 %
+# Reads lines "BYTES RUN PERF LOOP OWN ZEROS ALIGNED PAGES METER" (GB/s; - for what is not known) and prints medians, ratios, and where one is beyond 15 %
 # the step on the way from perf's loop to the meter's sample that makes most of the difference.
 
 function sort(x, n,    i, j, kept) {
@@ -10,11 +10,14 @@ function sort(x, n,    i, j, kept) {
 	}
 }
 
-# Of one column of one size.
+# Of what is known of one column of one size; - if nothing is.
 function median(size, column,    n, i, x) {
-	n = runs[size]
-	for (i = 1; i <= n; i++)
-		x[i] = seen[size, column, i]
+	n = 0
+	for (i = 1; i <= runs[size]; i++)
+		if (seen[size, column, i] != "-")
+			x[++n] = seen[size, column, i] + 0
+	if (n == 0)
+		return "-"
 	sort(x, n)
 	return n % 2 ? x[(n + 1) / 2] : (x[n / 2] + x[n / 2 + 1]) / 2
 }
@@ -72,9 +75,11 @@ END {
 		size = order[s]
 		for (i = FIRST; i <= LAST; i++)
 			figure[size, i] = median(size, i)
-		printf "%-8s %9.2f %9.2f %6.2f %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f\n", size_words(size), figure[size, 3],
+		metered = figure[size, LAST] != "-"
+		printf "%-8s %9.2f %9.2f %6.2f %9.2f %9.2f %9.2f %9.2f %9s %6s\n", size_words(size), figure[size, 3],
 			figure[size, 4], figure[size, 4] / figure[size, 3], figure[size, 5], figure[size, 6], figure[size, 7],
-			figure[size, 8], figure[size, 9], figure[size, 9] / figure[size, 3]
+			figure[size, 8], metered ? sprintf("%.2f", figure[size, LAST]) : "-",
+			metered ? sprintf("%.2f", figure[size, LAST] / figure[size, FIRST]) : "-"
 		if (beyond(figure[size, 5] / figure[size, 4]))
 			busy = 1
 	}
@@ -87,7 +92,9 @@ END {
 			printf "  %s: the same loop is %.2fx of perf's: it is the same code, so %s\n", size_words(size),
 				figure[size, 4] / figure[size, 3],
 				busy ? "the two got different shares of the CPU" : "the OS gave it other pages, or another moment of the shared caches; run it again"
-		if (beyond(figure[size, LAST] / figure[size, FIRST]))
+		if (figure[size, LAST] == "-")
+			printf "  %s: each of the meter's samples was disturbed, and dropped\n", size_words(size)
+		else if (beyond(figure[size, LAST] / figure[size, FIRST]))
 			explain(size)
 	}
 }

@@ -2,9 +2,12 @@
  * Sets one size as `perf bench mem memset` does, and then step by step as the meter does, so that where two figures
  * differ the step that makes the difference is seen. A report, not a test.
  * Usage: perf BYTES LOOPS; prints GB/s: perf's loop by the wall clock, and by the time that it had the CPU; with zeros
- * instead of perf's values; on an aligned buffer; on the meter's kind of pages; the meter's figure for cached memory.
+ * instead of perf's values; on an aligned buffer; on the meter's kind of pages; the meter's figure for cached memory,
+ * or
+ * - where each of its samples was disturbed.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,15 +87,17 @@ static int aligned(size_t bytes, unsigned long loops, int advice, struct rate *o
 	return 0;
 }
 
+/* The median of the undisturbed samples; NaN: there is none. */
 static int by_meter(size_t bytes, double *out)
 {
 	const struct meter_room room = {.target_bytes = bytes};
 	const struct meter_ask ask = {
 		.kernel = &pc_kernels[0], .phase = PHASE_CLEAR, .prior = PC_CACHED, .bytes = bytes, .passes = PASSES};
 	struct meter *meter = NULL;
-	struct meter_sample sample;
-	struct pc_why why;
+	struct meter_sample sample = {.tainted = true};
+	struct pc_why why = {""};
 	double ns[SAMPLES];
+	size_t kept = 0;
 	int r = meter_real_new(&meter, NULL, &why);
 
 	if (r == 0)
@@ -101,18 +106,19 @@ static int by_meter(size_t bytes, double *out)
 		r = meter->ops->round_begin(meter, i);
 		if (r == 0)
 			r = meter->ops->sample(meter, &ask, &sample);
-		meter->ops->round_end(meter);
-		ns[i] = sample.ns;
+		bool tainted = meter->ops->round_end(meter);
+		if (r == 0 && !tainted && !sample.tainted)
+			ns[kept++] = sample.ns;
 	}
 	meter_free(meter);
-	*out = r == 0 ? (double)bytes / stats_median(ns, SAMPLES) : 0;
+	*out = (double)bytes / stats_median(ns, kept);
 	return r;
 }
 
 static int measure(size_t bytes, unsigned long loops)
 {
 	struct rate same, zeros, straight, pages;
-	double metered;
+	double metered = NAN;
 	int r = as_perf(bytes, loops, &same, &zeros);
 
 	if (r == 0)
@@ -121,10 +127,14 @@ static int measure(size_t bytes, unsigned long loops)
 		r = aligned(bytes, loops, bytes < HUGE_PAGE ? MADV_NOHUGEPAGE : MADV_HUGEPAGE, &pages);
 	if (r == 0)
 		r = by_meter(bytes, &metered);
-	if (r == 0)
-		printf("%.3f %.3f %.3f %.3f %.3f %.3f\n", same.wall, same.own, zeros.own, straight.own, pages.own,
-		       metered);
-	return r;
+	if (r < 0)
+		return r;
+	printf("%.3f %.3f %.3f %.3f %.3f ", same.wall, same.own, zeros.own, straight.own, pages.own);
+	if (isnan(metered))
+		puts("-");
+	else
+		printf("%.3f\n", metered);
+	return 0;
 }
 
 int main(int argc, char **argv)

@@ -254,6 +254,34 @@ a_kernel_that_does_not_run() {
 	[ "$status" = 0 ]
 }
 
+@test "a signal that was ignored at the start stays ignored" {
+	run python3 - "$CTL" <<-'END'
+		import signal, subprocess, sys
+		p = subprocess.Popen([sys.argv[1], "bench", "--sizes", "4K", "--runs", "1000", "--kernels", "libc"],
+		                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+		                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+		while "run 2 of" not in p.stderr.readline():
+		    pass
+		p.send_signal(signal.SIGINT)
+		while "run 4 of" not in p.stderr.readline():
+		    pass
+		p.send_signal(signal.SIGTERM)
+		out, err = p.communicate(timeout=60)
+		assert p.returncode == -signal.SIGTERM, p.returncode
+		assert "stopped early" in out, out
+	END
+	echo "$output"
+	[ "$status" = 0 ]
+}
+
+@test "what cannot be written is said, and is no failure to measure" {
+	for format in text csv json; do
+		run -3 bash -c '"$1" bench --sizes 4K,64K --runs 1 --format "$2" 2>&1 >/dev/full' bench "$CTL" "$format"
+		holds "calibctl: standard output: No space left on device"
+		[[ $output != *"cannot measure"* ]]
+	done
+}
+
 # --- perf ------------------------------------------------------------------------------------------------------------
 
 # Says what perf 6.1 says, twice as fast as anything is, and keeps how it was called.
@@ -269,7 +297,7 @@ fake_perf() {
 	run -0 --separate-stderr env PERF="$BATS_TEST_TMPDIR/fake" PERF_RUNS=2 PERF_SIZES='4096 1048576' tests/bench/run perf
 	holds "medians of 2 interleaved runs"
 	[ "$(grep -cE '^(4 KiB|1 MiB) +999\.00 ' <<<"$output")" = 2 ]
-	[ "$(grep -c 'KiB: the meter says 0\.' <<<"$output")" = 1 ]
+	[ "$(grep -cE 'KiB: (the meter says 0\.|each of the meter.s samples was disturbed)' <<<"$output")" = 1 ]
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/fake.calls")" = 4 ]
 	grep -qx 'bench -f simple mem memset -f default -s 4096B -l 131072' "$BATS_TEST_TMPDIR/fake.calls"
 	grep -qx 'bench -f simple mem memset -f default -s 1048576B -l 512' "$BATS_TEST_TMPDIR/fake.calls"
@@ -293,6 +321,28 @@ fake_perf() {
 	holds "this host was busy"
 	holds "4 KiB: the meter says 2.50x of perf; most of that (2.50x) is time that other processes took"
 	run -1 awk -f tests/bench/perf.awk /dev/null
+}
+
+@test "the comparison with perf: where the meter saw nothing undisturbed" {
+	printf '%s\n' "4096 0 50 51 51 52 52 51 -" "4096 1 50 51 51 52 52 51 51" "65536 0 50 51 51 52 52 51 -" >"$BATS_TEST_TMPDIR/table"
+	run -0 awk -f tests/bench/perf.awk "$BATS_TEST_TMPDIR/table"
+	[[ $output =~ 4\ KiB\ .*\ 51.00\ +1.02 ]]
+	[[ $output =~ 64\ KiB\ .*\ 51.00\ +-\ +- ]]
+	holds "64 KiB: each of the meter's samples was disturbed, and dropped"
+}
+
+@test "bench's report: unknown parts are refused before anything is measured, and failures are shown" {
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	printf '%s\n' '#!/bin/sh' 'echo "calibrd: error: no such luck" >&2' 'exit 3' >"$BATS_TEST_TMPDIR/bin/calibrd"
+	chmod +x "$BATS_TEST_TMPDIR/bin/calibrd"
+	for part in ls '' 'probe shapes'; do
+		B=$BATS_TEST_TMPDIR/bin run -2 tests/bench/run calibration "$part"
+		[ "$output" = "tests/bench/run: no part is called '$part'; there are calibration restart regret verify probe shapes table xen hugepage perf; and only when named agree row efforts" ]
+	done
+	for part in calibration restart regret verify agree row efforts; do
+		B=$BATS_TEST_TMPDIR/bin run -3 tests/bench/run "$part"
+		holds "calibrd: error: no such luck"
+	done
 }
 
 @test "a perf that is not there, or fails, is said" {

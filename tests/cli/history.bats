@@ -211,6 +211,26 @@ is_text_of() {
 	run -3 "$CTL" --database "$T/nowhere.db" diff "$T/native.yaml" "$T/stosq.yaml"
 }
 
+@test "diff: a table that there was none for at all" {
+	need_x86
+	sed -e '/^  - intent: hot/,/^  - intent: cold/{/^  - intent: cold/!d}' "$T/native.yaml" >"$T/less.yaml"
+	sed -e '/^  - intent: hot/,/^  - intent: cold/!d' "$T/native.yaml" | sed -e '/^  - intent: cold/d' -e 's/threads: 1/threads: 2/' |
+		cat "$T/less.yaml" - >"$T/hot2.yaml"
+	run -0 "$CTL" --database "$T/good.db" diff "$T/less.yaml" "$T/hot2.yaml"
+	holds $'\nhot, cached, 2 threads\n'
+	says "new; so far held libc, which says the same"
+	lacks "1 thread"
+}
+
+@test "diff: a knee and a probe that read the same are no difference" {
+	need_x86
+	sed -e 's|knee_bytes: 8388608|knee_bytes: 8388609|' -e 's|slow_ns: 57|slow_ns: 57.00001|' "$T/native.yaml" >"$T/near.yaml"
+	run -0 "$CTL" --database "$T/good.db" diff "$T/native.yaml" "$T/near.yaml" --exit-code
+	holds "the same choices everywhere"
+	lacks knee
+	lacks probe
+}
+
 @test "diff: generations; by default the one in force and the one before" {
 	copy_known
 	run -0 ctl diff
@@ -225,9 +245,12 @@ is_text_of() {
 	run -0 ctl diff 2 1
 	says "libc (pinned) -> "
 	run -1 ctl diff 1 2 --exit-code
-	run -3 ctl diff 1 9
-	holds "there is no generation 9"
-	run -3 ctl diff 99999999999999999999 1
+	run -2 ctl diff 1 9
+	holds "there is no generation 9; there are 1-2"
+	run -2 ctl diff 9
+	holds "there is no generation 9; there are 1-2"
+	run -2 ctl diff 99999999999999999999 1
+	holds "is no generation's number"
 	run -3 ctl diff "$N/nowhere.yaml"
 	holds "nowhere.yaml: No such file"
 	run -2 ctl diff 1 2 3
@@ -275,12 +298,30 @@ is_text_of() {
 	cp "$P" "$N/edited"
 	run -0 ctl rollback 2
 	says "kept as $P.edited-2"
+	[ "$(generation "$P")" = 3 ]
 	cmp "$P.edited-2" "$N/edited"
 	is_text_of 2
 	rm "$P"
 	run -0 ctl rollback 3
 	[ "$(generation "$P")" = 4 ]
 	is_text_of 2
+	run -0 ctl rollback 1 --json
+	jq -e '.warnings == []' <<<"$output"
+	sed -i 's/^quality: .*/quality: emulated/' "$P"
+	run -0 ctl rollback 2 --json
+	jq -e --arg kept "$P.edited-5" '(.warnings | length) == 1 and (.warnings[0] | contains($kept))' <<<"$output"
+}
+
+@test "rollback: what happened before it failed is told" {
+	copy_known
+	sed -i 's/^quality: .*/quality: emulated/' "$P"
+	ask "$D" "CREATE UNIQUE INDEX full ON published (topology) WHERE generation > 1"
+	run -3 ctl rollback 1
+	holds "calibctl: warning: $P"
+	holds "kept as $P.edited-2"
+	holds "calibctl: $P holds the new policy already"
+	holds "calibctl: generation 3 has been published before"
+	[ "$(ask "$D" "SELECT max(generation) FROM published")" = 2 ]
 }
 
 @test "rollback: generations that there are not" {
@@ -334,7 +375,9 @@ forge() {
 	copy_known
 	ask "$D" "UPDATE published SET yaml = yaml || ' ' WHERE generation = 1"
 	run -3 ctl rollback 1
-	holds "the text of generation 1 is damaged"
+	holds "$D: the text of generation 1 is damaged"
+	run -3 ctl diff 1 2
+	holds "$D: the text of generation 1 is damaged"
 	run -3 "$CTL" --policy "$P" --database "$N/nowhere.db" rollback 1
 	[ ! -e "$N/nowhere.db" ]
 	run -2 "$CTL" --policy "$P" --database "$T/good.db" rollback 1
@@ -452,6 +495,7 @@ forge() {
 @test "no line is longer than 100 characters" {
 	copy_known
 	for verb in history diff "diff 2 1" "rollback 2"; do
-		ctl $verb | sed "s|$N||g" | awk 'length($0) > 100 { print; bad = 1 } END { exit bad }'
+		run -0 ctl $verb
+		awk 'length($0) > 100 { print; bad = 1 } END { exit bad }' <<<"${output//$N/}"
 	done
 }

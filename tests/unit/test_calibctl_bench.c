@@ -152,6 +152,11 @@ static void words(void)
 		      "of the CPU; of the variance without them, 62 % lies between mappings: page placement; "
 		      "29 % is none of these: neighbours, interrupts, memory itself; "
 		      "5 % is the first sample of a mapping against later ones: warm-up");
+	/* What cannot be told is not told, and keeps nothing else from being told. */
+	summary = (struct hugepage_summary){.count = 4, .share = {NAN, NAN, 0.2, NAN, 0.8}};
+	hugepage_words(&summary, text);
+	CU_ASSERT_STRING_EQUAL(text, "80 % of the variance is none of these: neighbours, interrupts, memory itself; "
+	                             "20 % goes with the reference loop: clock speed");
 	summary.count = 0;
 	hugepage_words(&summary, text);
 	CU_ASSERT_STRING_EQUAL(text, "the deviation cannot be taken apart: too few samples");
@@ -196,7 +201,7 @@ static void ratios(void)
 	CU_ASSERT_FALSE(hugepage_backward_ratio(&ratio, &table, true));
 }
 
-/* Ways whose deviation could not be taken apart count for nothing; shares that are not known count as none. */
+/* Ways whose deviation could not be taken apart count for nothing, and nor do shares that are not known. */
 static void summary(void)
 {
 	struct hugepage_table table;
@@ -215,7 +220,8 @@ static void summary(void)
 	ways[1].variance.share[VARIANCE_REST] = 1;
 	hugepage_summarise(&out, &table, false);
 	CU_ASSERT_EQUAL(out.count, 2);
-	CU_ASSERT_DOUBLE_EQUAL(out.share[VARIANCE_PLACEMENT], 0.25, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(out.share[VARIANCE_PLACEMENT], 0.5, 1e-9);
+	CU_ASSERT(isnan(out.share[VARIANCE_CLOCK]));
 	CU_ASSERT_DOUBLE_EQUAL(out.share[VARIANCE_REST], 0.75, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(out.relative_stdev, (1.0 / 100 + 1.0 / 150) / 2, 1e-9);
 	hugepage_summarise(&out, &table, true);

@@ -171,19 +171,34 @@ static void table_as_asked(void)
 	bench_grid_clear(&grid);
 }
 
-/* What does not fit into memory is left out, and that is known. */
+static size_t warnings_told(const struct bench_grid *grid, const struct bench_stand *stand)
+{
+	json_t *json = bench_grid_json(grid, stand);
+	size_t count = json_array_size(json_object_get(json, "warnings"));
+
+	CU_ASSERT_TRUE(json_is_array(json_object_get(json, "warnings")));
+	json_decref(json);
+	return count;
+}
+
+/* What does not fit into memory is left out, and that is told. */
 static void table_of_little_memory(void)
 {
+	struct topology topology = {.id = "aaaaaaaaaaaa"};
 	struct fake fake;
 	struct bench_stand stand;
 	struct bench_grid grid;
 
 	set_up(&fake, &stand, BENCH_TABLE);
 	stand.kernels = 1;
-	stand.memory_bytes = METER_OVERHEAD + (1 << 20);
+	stand.topology = &topology;
+	stand.memory_bytes = 1 << 20;
 	CU_ASSERT_EQUAL_FATAL(bench_grid_measure(&grid, &stand), 0);
 	CU_ASSERT_EQUAL(grid.size_count, 5);
 	CU_ASSERT(grid.cut);
+	CU_ASSERT_EQUAL(warnings_told(&grid, &stand), 1);
+	grid.cut = false;
+	CU_ASSERT_EQUAL(warnings_told(&grid, &stand), 0);
 	CU_ASSERT_EQUAL(fake.room.target_bytes, 1 << 20);
 	bench_grid_clear(&grid);
 }

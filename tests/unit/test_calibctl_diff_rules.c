@@ -173,6 +173,48 @@ static void tables_come_and_go(void)
 	CU_ASSERT_EQUAL(found[4].range_count, 0);
 }
 
+static void expect_instead(size_t table, const char *expected)
+{
+	char text[DIFF_CHANGE];
+
+	diff_instead(&found[table], text);
+	CU_ASSERT_STRING_EQUAL(text, expected);
+}
+
+/* Where nothing else was there either, it is libc that held, and no table. */
+static void what_stands_in(void)
+{
+	struct pc_table before[] = {TABLE(PAGECLEAR_COLD, PC_FLUSHED, 1, lines)};
+	struct pc_table after[] = {TABLE(PAGECLEAR_HOT, PC_CACHED, 2, lines),
+	                           TABLE(PAGECLEAR_COLD, PC_FLUSHED, 1, lines),
+	                           TABLE(PAGECLEAR_COLD, PC_FLUSHED, 4, lines)};
+	struct pc_document a = {.table_count = 1, .tables = before}, b = {.table_count = 3, .tables = after};
+
+	CU_ASSERT_EQUAL_FATAL(diff_tables(found, &a, &b), 3);
+	expect_instead(0, "libc");
+	expect_instead(2, "that for 1 thread");
+	CU_ASSERT_EQUAL_FATAL(diff_tables(found, &b, &a), 3);
+	expect_instead(0, "libc");
+	expect_instead(2, "that for 1 thread");
+}
+
+static void knee_and_probe(void)
+{
+	struct pc_document document = {.knee_bytes = 8 * MIB,
+	                               .probe = {.from = 256 * KIB, .lines = 4, .slow_ns = 57.5}};
+	char text[DIFF_CHANGE];
+
+	diff_knee_words(&document, text);
+	CU_ASSERT_STRING_EQUAL(text, "8 MiB");
+	diff_probe_words(&document, text);
+	CU_ASSERT_STRING_EQUAL(text, "from 256 KiB on, 4 loads, 57.5 ns");
+	document = (struct pc_document){0};
+	diff_knee_words(&document, text);
+	CU_ASSERT_STRING_EQUAL(text, "not known");
+	diff_probe_words(&document, text);
+	CU_ASSERT_STRING_EQUAL(text, "none");
+}
+
 static void as_many_tables_as_there_can_be(void)
 {
 	static struct pc_table before[PC_TABLES_MAX], after[PC_TABLES_MAX];
@@ -196,6 +238,8 @@ static const struct unit_test tests[] = {
 	{"chunks_and_pins", chunks_and_pins},
 	{"as_many_as_there_can_be", as_many_as_there_can_be},
 	{"tables_come_and_go", tables_come_and_go},
+	{"what_stands_in", what_stands_in},
+	{"knee_and_probe", knee_and_probe},
 	{"as_many_tables_as_there_can_be", as_many_tables_as_there_can_be},
 };
 

@@ -123,6 +123,17 @@ static void what_the_file_tells(void)
 	history_release(&history);
 }
 
+/* A file that was edited counts for no generation, whatever it claims. */
+static void verified_without_a_generation(void)
+{
+	start();
+	history.verifications[0].verification.generation = 0;
+	CU_ASSERT_EQUAL(history_arrange(&history, SIZE_MAX), 0);
+	expect(1, "verification 3 of a policy other than those published, quick effort: passed; against "
+	          "/lib/other.so; another topology: bbbbbbbbbbbb");
+	history_release(&history);
+}
+
 static void sources(void)
 {
 	start();
@@ -169,6 +180,7 @@ static const struct unit_test tests[] = {
 	{"running", running},
 	{"what_the_file_tells", what_the_file_tells},
 	{"sources", sources},
+	{"verified_without_a_generation", verified_without_a_generation},
 	{"sums", sums},
 };
 

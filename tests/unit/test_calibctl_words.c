@@ -120,7 +120,23 @@ static void every_kernel_has_words(void)
 	}
 }
 
+static void appended(void)
+{
+	char text[12] = "";
+
+	words_append(text, sizeof(text), "%s, ", "one");
+	words_append(text, sizeof(text), "%d", 2);
+	CU_ASSERT_STRING_EQUAL(text, "one, 2");
+	words_append(text, sizeof(text), "%s", ", three");
+	CU_ASSERT_STRING_EQUAL(text, "one, 2, thr"); /* cut */
+	words_append(text, sizeof(text), "more");
+	CU_ASSERT_STRING_EQUAL(text, "one, 2, thr");
+	CU_ASSERT_STRING_EQUAL(words_stated(""), "not stated");
+	CU_ASSERT_STRING_EQUAL(words_stated("good"), "good");
+}
+
 static const struct unit_test tests[] = {
+	{"appended", appended},
 	{"times", times},
 	{"rates_and_shares", rates_and_shares},
 	{"ages", ages},
