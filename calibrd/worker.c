@@ -166,7 +166,7 @@ static int measure(struct worker *worker, const struct order *order, struct tain
 	};
 	struct dataset data = {0};
 	struct meter *meter = NULL;
-	struct crew crew;
+	struct crew crew = {.count = 0};
 	struct pc_why why;
 	int r = try_kernels(worker, order->excluded, &config.kernels);
 
