@@ -120,16 +120,28 @@ static void add_regret(const struct calibrated *calibration, const struct pc_tab
 
 /* --- losses ------------------------------------------------------------------------------------------------------ */
 
-/* True if the samples say, at 95 %, that a kernel is more than 3 % slower than libc at a size; small flushed sizes in
- * either way of asking. */
+/* True if the samples say surely that a kernel is more than 3 % slower than libc at a size: at 98 %, since there are
+ * hundreds of sizes and kernels, and in three of four epochs, since rounds of one are alike. */
 static bool surely_loses(const struct calibrated *calibration, const struct pc_table *table, enum pc_prior prior,
                          unsigned kernel, uint64_t bytes)
 {
 	static struct cost_points pairs;
 	struct cost_key key = {table->intent == PAGECLEAR_HOT ? COST_HOT : COST_CLEAR, prior, bytes, table->threads};
+	double epochs[COST_EPOCHS];
+	unsigned seen = 0, losses = 0;
 
 	costs_paired(&calibration->data, &key, kernel, 0, &pairs);
-	return pairs.count > 0 && stats_median_interval(pairs.value, pairs.count, 0.95).low > 0.03;
+	if (pairs.count == 0 || !(stats_median_interval(pairs.value, pairs.count, 0.98).low > 0.03))
+		return false;
+	costs_centre(&pairs, epochs);
+	for (size_t e = 0; e < COST_EPOCHS; e++) {
+		if (isnan(epochs[e]))
+			continue;
+		seen++;
+		if (epochs[e] > 0)
+			losses++;
+	}
+	return 4 * losses >= 3 * seen;
 }
 
 /* "never a rule against a loss that was measured", at every size that was. */
@@ -200,9 +212,10 @@ static void print_distribution(const struct distribution *all, const char *effor
 	       100 * stats_quantile(all->excess, n, 1), all->beyond, all->unheard, all->sizes);
 }
 
-/* Every host is sound; 99 of 100 tables are explained. Over all tables the best decision's noise leaves next to nothing
- * to explain, and of 20 tables 19 are within 3 % of it. */
-static void look_at_hosts(enum effort effort, unsigned hosts)
+/* Every host is sound; 99 of 100 tables are explained (of quick ones, which hear several threads a few times at every
+ * other octave, 98). Over all tables the best decision's noise leaves next to nothing to explain, and of 20 tables 19
+ * are within 3 % of it. */
+static void look_at_hosts(enum effort effort, unsigned hosts, size_t of_hundred)
 {
 	const char *only = getenv("PAGECLEAR_HOST");
 	struct distribution all = {.count = 0};
@@ -220,7 +233,7 @@ static void look_at_hosts(enum effort effort, unsigned hosts)
 	CU_ASSERT_FATAL(all.count > 0);
 	print_distribution(&all, effort_limits[effort].name);
 	CU_ASSERT_EQUAL(unsound, 0);
-	CU_ASSERT(all.beyond <= (all.count + 99) / 100);
+	CU_ASSERT(all.beyond <= (of_hundred * all.count + 99) / 100);
 	if (all.count >= 100) { /* fewer tables have no 95th percentile to speak of */
 		CU_ASSERT(all.regret - all.explained <= 0.01 * (double)all.count);
 		CU_ASSERT(stats_quantile(all.excess, all.count, 0.95) <= 0.03);
@@ -230,17 +243,17 @@ static void look_at_hosts(enum effort effort, unsigned hosts)
 
 static void test_standard(void)
 {
-	look_at_hosts(EFFORT_STANDARD, calibrate_seeds(HOSTS));
+	look_at_hosts(EFFORT_STANDARD, calibrate_seeds(HOSTS), 1);
 }
 
 static void test_quick(void)
 {
-	look_at_hosts(EFFORT_QUICK, calibrate_seeds(HOSTS));
+	look_at_hosts(EFFORT_QUICK, calibrate_seeds(HOSTS), 2);
 }
 
 static void test_thorough(void)
 {
-	look_at_hosts(EFFORT_THOROUGH, (calibrate_seeds(HOSTS) + 9) / 10);
+	look_at_hosts(EFFORT_THOROUGH, (calibrate_seeds(HOSTS) + 9) / 10, 1);
 }
 
 static const struct unit_test tests[] = {
