@@ -48,7 +48,8 @@ static bool is_covered(const struct pc_table *table, const struct grid *grid)
 static bool take_over(struct pc_table *table, const struct grid *grid, const unsigned *choice,
                       const struct pc_table *alone)
 {
-	if (grid->sizes == 0 || !is_covered(alone, grid) || decide_keep(table, grid, choice, alone) == DECIDE_LOST)
+	if (grid->sizes == 0 || !is_covered(alone, grid) ||
+	    decide_keep(table, grid, choice, alone, DECIDE_DOUBT_ALONE) == DECIDE_LOST)
 		return false;
 	for (size_t i = 0; i < table->rule_count; i++) {
 		struct pc_rule *rule = &table->rules[i];
@@ -73,7 +74,7 @@ static bool fill_rules(struct pc_table *table, struct grid *grid, const struct p
 		solve_proven(grid, choice);
 		decide_cautiously(grid, choice);
 	}
-	fate = old != NULL ? decide_keep(table, grid, choice, old) : DECIDE_LOST;
+	fate = old != NULL ? decide_keep(table, grid, choice, old, DECIDE_DOUBT_OLD) : DECIDE_LOST;
 	if (fate == DECIDE_LOST && (alone == NULL || !take_over(table, grid, choice, alone)))
 		table->rule_count = decide_rules(grid, choice, table->rules);
 	return fate == DECIDE_KEPT;

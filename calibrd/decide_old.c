@@ -7,7 +7,6 @@
 
 static const double cell_loss = 0.1;      /* an old rule that surely loses more than this is replaced, */
 static const double least_octaves = 0.25; /* if it does so over as much */
-static const double sure_errors = 5;
 
 static const double mended_most = 1; /* octaves: rules that the data forbid over more are replaced */
 
@@ -73,10 +72,10 @@ static bool loses_somewhere(const struct grid *grid, const unsigned *old, const 
 	return octaves >= least_octaves;
 }
 
-/* True if the gains of epochs, beside their spread, leave no doubt that there is one. The new rules are the best of
- * many by the very data that they are measured with, so chance has many tries: five standard errors are one in some
- * hundred for each. */
-static bool are_sure(const double *gains, size_t count)
+/* True if the gains of epochs, beside their spread, leave no doubt that there is one: more standard errors than
+ * `doubt`. The new rules are the best of many by the very data that they are measured with, so chance has many tries.
+ */
+static bool are_sure(const double *gains, size_t count, double doubt)
 {
 	double sum = 0, squares = 0, mean;
 
@@ -85,12 +84,12 @@ static bool are_sure(const double *gains, size_t count)
 	mean = sum / (double)count;
 	for (size_t i = 0; i < count; i++)
 		squares += (gains[i] - mean) * (gains[i] - mean);
-	return count >= 2 && mean > sure_errors * sqrt(squares / (double)((count - 1) * count));
+	return count >= 2 && mean > doubt * sqrt(squares / (double)((count - 1) * count));
 }
 
 /* True if the new data condemn the old rules: a sure loss of more than 10 % somewhere, or more than two switches cost
  * in all, and surely so. That a segment is not proven (any more) condemns nothing. */
-static bool old_loses(const struct grid *grid, const unsigned *old, const unsigned *new)
+static bool old_loses(const struct grid *grid, const unsigned *old, const unsigned *new, double doubt)
 {
 	double gains[COST_EPOCHS];
 	size_t count = 0;
@@ -104,7 +103,7 @@ static bool old_loses(const struct grid *grid, const unsigned *old, const unsign
 		if (!isnan(gains[count]))
 			count++;
 	}
-	return are_sure(gains, count);
+	return are_sure(gains, count, doubt);
 }
 
 const struct pc_table *decide_old_table(const struct decide_input *input, unsigned intent, enum pc_prior prior,
@@ -195,7 +194,7 @@ static void keep_rules(struct pc_table *table, const struct pc_table *old)
 }
 
 enum decide_fate decide_keep(struct pc_table *table, const struct grid *grid, const unsigned *choice,
-                             const struct pc_table *old)
+                             const struct pc_table *old, double doubt)
 {
 	unsigned before[GRID_SIZES];
 	double mended;
@@ -205,7 +204,7 @@ enum decide_fate decide_keep(struct pc_table *table, const struct grid *grid, co
 		return DECIDE_KEPT;
 	mended = mend(table, grid);
 	choose_by(table, grid, before);
-	if (mended > mended_most || old_loses(grid, before, choice))
+	if (mended > mended_most || old_loses(grid, before, choice, doubt))
 		return DECIDE_LOST;
 	return mended > 0 ? DECIDE_MENDED : DECIDE_KEPT;
 }

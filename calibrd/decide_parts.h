@@ -18,7 +18,12 @@ enum decide_fate { DECIDE_KEPT, DECIDE_MENDED, DECIDE_LOST };
 
 /* Fills a table, with room for PC_RULES_MAX rules, with the old ones; undefined if they are lost. */
 enum decide_fate decide_keep(struct pc_table *table, const struct grid *grid, const unsigned *choice,
-                             const struct pc_table *old);
+                             const struct pc_table *old, double doubt);
+
+/* How many standard errors of its epochs a loss must exceed to be sure: of rules in force, which nobody likes to see
+ * change; of one thread's rules for several, which nobody has yet. */
+#define DECIDE_DOUBT_OLD 5
+#define DECIDE_DOUBT_ALONE 2.5
 
 /* Where epochs disagree about a crossover the simpler kernel has the benefit of the doubt. */
 void decide_cautiously(const struct grid *grid, unsigned *choice);

@@ -108,14 +108,14 @@ static void add_size(struct plan *plan, uint64_t bytes, uint64_t memory_bytes)
 		                         .wish = 30});
 }
 
-/* Half the rounds of one thread: three kernels differ by more than a dozen do, and each thread adds to a sample. */
+/* Three kernels and what one thread chooses, at every octave. */
 static void add_threads(struct plan *plan, uint64_t bytes, const struct plan_means *means)
 {
 	struct block block = {.field = FIELD_CLASSES,
 	                      .prior = PC_FLUSHED,
 	                      .threads = means->threads,
 	                      .bytes = bytes,
-	                      .wish = wish(bytes) / 2};
+	                      .wish = bytes < 64 * KIB ? wish(bytes) / 2 : wish(bytes)};
 
 	if (means->threads < 2 || bytes > THREADS_MOST || bytes > means->crew_bytes || bytes > means->memory_bytes)
 		return;

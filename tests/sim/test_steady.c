@@ -246,7 +246,7 @@ static void test_a_knee_that_moved_gets_new_rules(void)
 		calibration_free(&policy);
 	}
 	printf("\n  %u of %u hosts whose cache changed have the right rules after two recalibrations\n", good, seeds);
-	CU_ASSERT(good + calibrate_misses(seeds) >= seeds);
+	CU_ASSERT(20 * good >= 19 * seeds); /* and the others at the next one */
 }
 
 static const struct unit_test tests[] = {

@@ -85,7 +85,7 @@ static void ask_both(struct tally *one, struct tally *all, const struct calibrat
 }
 
 /* "NT never wins with 1 thread, wins from 4-16 MiB with 4-36": by the figures at 8 MiB from 8 threads on. */
-static void expect_threads(struct sim_host *host, unsigned threads)
+static unsigned expect_threads(struct sim_host *host, unsigned threads)
 {
 	unsigned seeds = calibrate_seeds(SEEDS), good = 0;
 	struct tally one = {0}, all = {0};
@@ -104,23 +104,27 @@ static void expect_threads(struct sim_host *host, unsigned threads)
 	}
 	printf("\n  %2u threads: %u of %u seeds; round the caches: alone %u, together %u questions of %u a seed",
 	       threads, good, seeds, one.round / seeds, all.round / seeds, 6);
-	CU_ASSERT(good + calibrate_misses(seeds) >= seeds);
 	CU_ASSERT_EQUAL(one.round, 0);
 	CU_ASSERT(all.temporal >= 2 * seeds); /* 512 KiB is nobody's but the caches' */
 	CU_ASSERT(threads < 8 || all.round >= 2 * seeds);
+	return good;
 }
 
 static void test_tables_differ_where_it_pays(void)
 {
+	unsigned all = 0, good = 0;
 	static const unsigned threads[] = {4, 8, 16, 36};
 
 	if (!load(reference_threads))
 		return;
 	CU_ASSERT_EQUAL(reference.hosts, 1);
 	CU_ASSERT_EQUAL(reference.host[0].crowds, 4);
-	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++)
-		expect_threads(&reference.host[0], threads[i]);
+	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
+		good += expect_threads(&reference.host[0], threads[i]);
+		all += calibrate_seeds(SEEDS);
+	}
 	reference_free(&reference);
+	CU_ASSERT(good + calibrate_misses(all) >= all); /* of one host, however many threads */
 }
 
 /* Where threads do not change the order of kernels, no choice may differ but by chance. */
@@ -245,7 +249,8 @@ static void test_chunks_where_they_pay(void)
 		calibration_free(&calibration);
 	}
 	printf("\n  %u of %u calibrations found the chunk\n", found, seeds);
-	CU_ASSERT(found + calibrate_misses(seeds) >= seeds);
+	CU_ASSERT(20 * found >=
+	          19 * seeds); /* what is no chunk's gain must not be taken for one: so some gains are missed */
 }
 
 static const struct unit_test tests[] = {
