@@ -89,15 +89,22 @@ static bool add(struct plan *plan, struct block block)
 	return true;
 }
 
+static bool is_quick(const struct plan *plan)
+{
+	return plan->limits.per_octave == 1;
+}
+
 static void add_size(struct plan *plan, uint64_t bytes, uint64_t memory_bytes)
 {
-	enum block_field field = bytes > 64 * MIB ? FIELD_FINALISTS : FIELD_ALL;
+	/* Dear sizes are for finalists. Quick has so few rounds there that a dozen kernels would leave nothing to prove
+	 * with. */
+	enum block_field field = bytes > (is_quick(plan) ? 16 : 64) * MIB ? FIELD_FINALISTS : FIELD_ALL;
 
 	if (bytes > plan->limits.most_bytes || bytes > memory_bytes)
 		return;
 	add(plan, (struct block){.kind = BLOCK_CLEAR, .field = field, .prior = PC_FLUSHED, .bytes = bytes});
 	if (bytes <= 64 * MIB)
-		add(plan, (struct block){.kind = BLOCK_CLEAR, .prior = PC_CACHED, .bytes = bytes});
+		add(plan, (struct block){.kind = BLOCK_CLEAR, .field = field, .prior = PC_CACHED, .bytes = bytes});
 	if (bytes <= SINGLE_MOST)
 		add(plan, (struct block){.kind = BLOCK_SINGLE, .prior = PC_FLUSHED, .bytes = bytes});
 	if (bytes >= SCRUB_LEAST && bytes <= SCRUB_MOST && (bytes & (bytes - 1)) == 0)
@@ -119,7 +126,7 @@ static void add_threads(struct plan *plan, uint64_t bytes, const struct plan_mea
 
 	if (means->threads < 2 || bytes > THREADS_MOST || bytes > means->crew_bytes || bytes > means->memory_bytes)
 		return;
-	if (plan->limits.per_octave == 1 && (__builtin_ctzll(bytes) & 1) != 0) /* quick: every second octave */
+	if (is_quick(plan) && ((__builtin_ctzll(bytes) & 1) != 0 || bytes > 16 * MIB)) /* every second octave */
 		return;
 	add(plan, block);
 	block.prior = PC_CACHED;
@@ -137,7 +144,7 @@ static void add_spots(struct plan *plan, const struct plan_means *means)
 {
 	uint64_t most = means->base_bytes < means->memory_bytes ? means->base_bytes : means->memory_bytes;
 
-	if (plan->limits.per_octave == 1)
+	if (is_quick(plan))
 		return;
 	for (uint64_t bytes = SPOT_FROM; bytes <= SPOT_TO && bytes <= most; bytes *= 4)
 		for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED; prior++)
