@@ -50,7 +50,7 @@ enum { BENCH_OBSTACLE = 112 };
 
 struct bench_stand {
 	struct bench_request request;
-	struct topology *topology; /* NULL: not asked for */
+	struct topology *topology; /* never NULL once open */
 	struct meter *meter;
 	uint64_t memory_bytes;                         /* most that a run's mappings may take together */
 	uint32_t kernels;                              /* bits of those that are measured */

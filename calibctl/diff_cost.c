@@ -1,3 +1,4 @@
+/* Costs of two policies' choices between measured sizes; see diff_cost.h. Pure. */
 #include "calibctl/diff_cost.h"
 
 #include <math.h>

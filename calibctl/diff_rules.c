@@ -1,3 +1,4 @@
+/* Ranges at which two policies choose otherwise; see diff_rules.h. Pure. */
 #include "calibctl/diff_rules.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* What spot checks found, in words; see explain_spot.h. */
 #include "calibctl/explain_spot.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* One time line of what the database tells; see history_line.h. */
 #include "calibctl/history_line.h"
 
 #include <errno.h>

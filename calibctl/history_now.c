@@ -1,3 +1,4 @@
+/* What the policy's file says of what was published; see history_now.h. */
 #include "calibctl/history_now.h"
 
 #include <errno.h>

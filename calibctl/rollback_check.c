@@ -1,3 +1,4 @@
+/* What stands against going back to a policy; see rollback_check.h. */
 #include "calibctl/rollback_check.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Trials and memory before anything is timed; see tried.h. */
 #include "calibctl/tried.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Another library's memset, loaded and tried in the measuring child; see verify_against.h. */
 #include "calibctl/verify_against.h"
 
 #include <dlfcn.h>

@@ -320,7 +320,6 @@ void plan_race(struct plan *plan, const struct dataset *data)
 	uint32_t all = plan->kernels, keep = plan->keep & all;
 
 	plan->races++;
-
 	for (size_t i = 0; i < plan->count; i++) {
 		struct block *block = &plan->blocks[i];
 

@@ -92,8 +92,9 @@ void plan_epoch(struct plan *plan, double budget_ns);
 /* Tells what `rounds` rounds of a block took. */
 void plan_spent(struct block *block, unsigned rounds, double ns);
 
-/* Once FIELD_ALL's blocks of an epoch are measured: drops kernels that can no longer win; the first time also chooses
- * the finalists of the largest sizes and the families' champions for scrub, which stay the same from then on. */
+/* Once FIELD_ALL's blocks of an epoch are measured: drops kernels that can no longer win; as soon as somebody but libc
+ * was heard also chooses the finalists of the largest sizes and the families' champions for scrub, which stay the same
+ * from then on. Spot checks gain each epoch's winners, several threads those of the first few. */
 void plan_race(struct plan *plan, const struct dataset *data);
 
 #endif
