@@ -32,6 +32,8 @@ void measuring_stop(struct service *service)
 		run_free(&service->run);
 	service->running = false;
 	service->before = look_free(service->before);
+	/* Texts of conclude()'s, which is over. */
+	service->calibration.reasons = service->calibration.faulted = service->calibration.surroundings = NULL;
 }
 
 static int abandon(struct service *service, const struct pc_why *why)
@@ -145,7 +147,6 @@ static int conclude(struct service *service)
 		           &why);
 	if (r >= 0)
 		r = service_refresh_old(service, &why);
-	service->calibration.reasons = service->calibration.faulted = service->calibration.surroundings = NULL;
 	measuring_stop(service);
 	if (r >= 0 && service->again)
 		return service_look_again(service);

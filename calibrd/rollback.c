@@ -45,7 +45,7 @@ static int load(const struct settlement *what, uint64_t generation, struct pc_do
 		r = pc_document_parse(out, row.yaml, strlen(row.yaml), why);
 	}
 	free(row.yaml);
-	if (r == 0 || r == -ENOMEM || (r < 0 && r != -EUCLEAN && r != -EBADMSG && r != -EPROTONOSUPPORT))
+	if (r == 0 || (r < 0 && r != -EUCLEAN && r != -EBADMSG && r != -EPROTONOSUPPORT))
 		return r;
 	log_warning("generation %llu, which was rolled back to, can't be read any more: decided anew",
 	            (unsigned long long)generation);
