@@ -9,6 +9,7 @@
 #include "calibctl/bench.h"
 #include "calibctl/output.h"
 #include "calibctl/tried.h"
+#include "calibrd/quiet.h"
 #include "kernels/cpu.h"
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
@@ -63,7 +64,6 @@ size_t bench_stand_shuffle(struct bench_stand *stand, uint32_t kernels, unsigned
 int bench_stand_open(struct bench_stand *stand, struct pc_why *why)
 {
 	const struct topology_source here = {0};
-	struct timespec now;
 	int r = topology_detect(&stand->topology, &here, why);
 
 	if (r == 0)
@@ -72,8 +72,7 @@ int bench_stand_open(struct bench_stand *stand, struct pc_why *why)
 		r = meter_real_new(&stand->meter, NULL, why);
 	if (r < 0)
 		return r;
-	clock_gettime(CLOCK_REALTIME, &now);
-	stand->random.state = (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec;
+	stand->random.state = quiet_clock_ns(CLOCK_REALTIME);
 	return 0;
 }
 

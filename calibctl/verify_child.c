@@ -19,10 +19,9 @@
 #include "calibctl/verify.h"
 #include "calibctl/verify_against.h"
 #include "calibrd/progress.h"
+#include "calibrd/quiet.h"
+#include "calibrd/run.h"
 #include "kernels/kernels.h"
-
-/* As calibrd's own measuring: a child that takes half as long again as it should, and half a minute, is hung. */
-static const double deadline_share = 1.5, deadline_seconds = 30;
 
 /* With less nothing beyond the caches' smallest could be measured. */
 static const uint64_t least_memory = 6 << 20;
@@ -190,10 +189,7 @@ struct parent {
 
 static double now_seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)quiet_clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
 static bool is_sane_series(const struct verify_series *series)
@@ -283,7 +279,7 @@ static int read_message(struct parent *parent, struct message *message, double d
 /* Up to the last message: whatever the library has started may hold the pipe open for longer. */
 static int read_all(struct parent *parent)
 {
-	double deadline = now_seconds() + deadline_seconds + deadline_share * verify_seconds(parent->request->effort);
+	double deadline = now_seconds() + run_patience_seconds(verify_seconds(parent->request->effort));
 	struct message message;
 	int r;
 

@@ -15,9 +15,6 @@
 #include "calibrd/surroundings.h"
 #include "calibrd/verdict.h"
 
-/* A child that takes half as long again as it should, and half a minute, is hung. */
-static const double deadline_share = 1.5, deadline_seconds = 30;
-
 /* As calibrd.yaml has it: with less nothing beyond the caches' smallest could be measured. */
 static const uint64_t least_memory = 16 << 20;
 
@@ -213,7 +210,7 @@ static int make_order(const struct service *service, struct order *order, struct
 
 static int watch(struct service *service)
 {
-	double seconds = service->seconds * deadline_share + deadline_seconds;
+	double seconds = run_patience_seconds(service->seconds);
 	int r = sd_event_add_io(service->event, &service->records, service->run.records, EPOLLIN, on_records, service);
 
 	if (r >= 0)

@@ -33,6 +33,13 @@ struct run {
 	double share; /* of the budget, 0..1 */
 };
 
+/* How long to wait for a child that should take so many seconds: with half as long again and half a minute more it is
+ * hung. */
+static inline double run_patience_seconds(double seconds)
+{
+	return 1.5 * seconds + 30;
+}
+
 /* Executes this program anew with --worker. 0 or -errno with why; run_free() in both cases. */
 int run_start(struct run *run, const struct order *order, struct pc_why *why);
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calibrd/quiet.h"
 #include "calibrd/surroundings.h"
 #include "calibrd/topology_parts.h"
 
@@ -288,13 +289,11 @@ static double own_seconds(void)
 int look_new(struct look **out, const char *root)
 {
 	struct look *look = calloc(1, sizeof(*look));
-	struct timespec now;
 	int r;
 
 	if (look == NULL)
 		return -ENOMEM;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	look->at = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	look->at = (double)quiet_clock_ns(CLOCK_MONOTONIC) / 1e9;
 	look->own = own_seconds();
 	r = look_at_cpus(look, root);
 	if (r >= 0)
