@@ -1,7 +1,8 @@
 /*
  * calibrd.yaml: what the admin decides. One table of keys reads it, holds the defaults and says what each key means.
- * Layers: compiled-in defaults, then /usr/lib/pageclear/calibrd.yaml, then /etc/pageclear/calibrd.yaml; a key that a
- * later layer sets replaces the earlier one's value whole, lists too. Command-line switches are the caller's.
+ * Layers: compiled-in defaults, then /usr/lib/pageclear/calibrd.yaml, then /etc/pageclear/calibrd.yaml, then
+ * /etc/pageclear/calibrd.yaml.d/NAME.yaml in the order of their names; a key that a later layer sets replaces the
+ * earlier one's value whole, lists too. Command-line switches are the caller's.
  */
 #ifndef CALIBRD_CONFIG_H
 #define CALIBRD_CONFIG_H
@@ -27,6 +28,10 @@ struct config {
 	double scrub_weight;
 	uint64_t memory_most_bytes; /* a cap on the buffers of a calibration; 0: none but a quarter of what is available
 	                             */
+	unsigned duty_percent;      /* of one CPU's time that measuring may take, 1 to 100; it lasts longer for it */
+	unsigned quiet_wait_seconds;   /* most that a busy host is waited for */
+	double quiet_percent;          /* pressure above which a host is busy; 0 to 100 */
+	unsigned verify_interval_days; /* between verifications that nobody asked for; 0: none */
 	char database[CONFIG_PATH], policy[CONFIG_PATH];
 	uint32_t exclude; /* bits of pc_kernels, never libc's */
 	size_t pin_count;

@@ -11,16 +11,26 @@
 #include "calibrd/samples.h"
 #include "calibrd/taints.h"
 
+enum { ORDER_PATH = 1024 };
+
+enum order_task { ORDER_CALIBRATE, ORDER_VERIFY };
+
 /* What the parent asks for: written once to the child's standard input. */
 struct order {
 	uint32_t magic; /* ORDER_MAGIC: both ends are the same build */
+	uint32_t task;  /* enum order_task */
 	uint32_t effort;
+	uint32_t duty_percent; /* of its time that the child may be busy, 1 to 100; it rests between rounds */
 	uint64_t memory_bytes, l1_bytes, l2_bytes, llc_bytes, seed;
 	uint32_t excluded;     /* bits of pc_kernels that the admin will not have */
 	uint32_t keep;         /* bits that the policy in force names */
 	uint32_t threads_most; /* a quota has no room for more at the same time; 0: no bound */
 	int32_t nice;
 	double scrub_weight;
+	/* To verify: */
+	uint64_t knee_bytes;
+	double tolerance;        /* share, see verify_judge() */
+	char policy[ORDER_PATH]; /* the policy's file */
 };
 
 enum record_kind { RECORD_SAMPLE = 1, RECORD_KNEE, RECORD_PROBE, RECORD_PROGRESS, RECORD_TRIAL, RECORD_END };

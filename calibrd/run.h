@@ -11,6 +11,7 @@
 #include "calibrd/probe_fit.h"
 #include "calibrd/records.h"
 #include "calibrd/samples.h"
+#include "calibrd/verify.h"
 #include "libpolicy/why.h"
 
 struct run {
@@ -31,6 +32,9 @@ struct run {
 	uint32_t passed, faulted; /* bits of pc_kernels after their trials */
 	unsigned epoch, epochs;
 	double share; /* of the budget, 0..1 */
+
+	bool verified; /* a verification's outcome is here: */
+	struct verify_report report;
 };
 
 /* How long to wait for a child that should take so many seconds: with half as long again and half a minute more it is
