@@ -1,11 +1,14 @@
 /* Layers, files and the walk from a file's keys to the table; see config.h. */
 #include "calibrd/config.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "libpolicy/file.h"
 #include "libpolicy/tree.h"
@@ -13,6 +16,7 @@
 enum { MOST_BYTES = 65536, NAME_MAX_BYTES = 80 };
 
 static const char *const host_files[] = {"/usr/lib/pageclear/calibrd.yaml", "/etc/pageclear/calibrd.yaml"};
+static const char host_folder[] = "/etc/pageclear/calibrd.yaml.d";
 
 /* --- from keys to the table -------------------------------------------------------------------------------------- */
 
@@ -144,33 +148,108 @@ int config_read(struct config *config, const char *file, struct pc_why *why)
 	return r;
 }
 
-static int read_layers(struct config *config, const char *file, struct pc_why *why)
+static int read_if_there(struct config *config, const char *file, struct pc_why *why)
 {
-	int r = config_defaults(config, why);
+	struct pc_why reason = {""};
+	int r = config_read(config, file, &reason);
 
-	if (r < 0)
-		return r;
-	if (file != NULL)
-		return config_read(config, file, why);
-	for (size_t i = 0; i < sizeof(host_files) / sizeof(host_files[0]); i++) {
-		r = config_read(config, host_files[i], why);
-		if (r < 0 && r != -ENOENT)
-			return r;
-	}
-	return 0;
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	return pc_why(why, r, "%s", reason.text);
 }
 
-int config_load(struct config *out, const char *file, struct pc_why *why)
+/* --- drop-ins ---------------------------------------------------------------------------------------------------- */
+
+static int is_drop_in(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".yaml") == 0;
+}
+
+/* Not alphasort(): that one asks the locale. */
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* An editor's pipe, a folder, a link to /dev/null are none of ours. What can't even be looked at is left to the reader,
+ * who says why. */
+static bool is_something_else(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+static int read_drop_in(struct config *config, const char *folder, const char *name, struct pc_why *why)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		return pc_why(why, -ENAMETOOLONG, "%s: the path is too long", folder);
+	return is_something_else(path) ? 0 : read_if_there(config, path, why);
+}
+
+static int read_drop_ins(struct config *config, const char *root, struct pc_why *why)
+{
+	char folder[PATH_MAX];
+	struct dirent **names = NULL;
+	int r = 0;
+
+	snprintf(folder, sizeof(folder), "%s%s", root, host_folder);
+	int count = scandir(folder, &names, is_drop_in, by_bytes);
+	if (count < 0)
+		return errno == ENOENT ? 0 : pc_why(why, -errno, "%s: %m", folder);
+	for (int i = 0; i < count; i++) {
+		if (r == 0)
+			r = read_drop_in(config, folder, names[i]->d_name, why);
+		free(names[i]);
+	}
+	free(names);
+	return r;
+}
+
+/* --- all together ------------------------------------------------------------------------------------------------ */
+
+static int read_host(struct config *config, const char *root, struct pc_why *why)
+{
+	char file[PATH_MAX];
+	int r = 0;
+
+	if (strlen(root) > PATH_MAX / 2)
+		return pc_why(why, -ENAMETOOLONG, "%.80s...: the path is too long", root);
+	for (size_t i = 0; i < sizeof(host_files) / sizeof(host_files[0]) && r == 0; i++) {
+		snprintf(file, sizeof(file), "%s%s", root, host_files[i]);
+		r = read_if_there(config, file, why);
+	}
+	return r == 0 ? read_drop_ins(config, root, why) : r;
+}
+
+/* One file alone, or the layers below root. */
+static int load(struct config *out, const char *file, const char *root, struct pc_why *why)
 {
 	struct config config;
-	int r = read_layers(&config, file, why);
+	int r = config_defaults(&config, why);
 
+	if (r == 0)
+		r = file != NULL ? config_read(&config, file, why) : read_host(&config, root, why);
 	if (r < 0) {
 		config_free(&config);
 		return r;
 	}
 	*out = config;
 	return 0;
+}
+
+int config_load(struct config *out, const char *file, struct pc_why *why)
+{
+	return load(out, file, "", why);
+}
+
+int config_load_host(struct config *out, const char *root, struct pc_why *why)
+{
+	return load(out, NULL, root != NULL ? root : "", why);
 }
 
 void config_free(struct config *config)

@@ -1,8 +1,8 @@
 /*
  * calibrd.yaml: what the admin decides. One table of keys reads it, holds the defaults and says what each key means.
  * Layers: compiled-in defaults, then /usr/lib/pageclear/calibrd.yaml, then /etc/pageclear/calibrd.yaml, then
- * /etc/pageclear/calibrd.yaml.d/NAME.yaml in the order of their names; a key that a later layer sets replaces the
- * earlier one's value whole, lists too. Command-line switches are the caller's.
+ * /etc/pageclear/calibrd.yaml.d/NAME.yaml in the order of their names' bytes; a key that a later layer sets replaces
+ * the earlier one's value whole, lists too. Command-line switches are the caller's.
  */
 #ifndef CALIBRD_CONFIG_H
 #define CALIBRD_CONFIG_H
@@ -51,12 +51,18 @@ extern const struct config_key config_keys[];
 extern const size_t config_key_count;
 
 /*
- * file replaces both files of the host and must exist; NULL: the host's, each of which may be absent. On success *out
- * is for config_free(); else it is left alone and why says "FILE:LINE:COLUMN: what was expected", or "FILE: ..." where
- * it can't be read. Errors: -EBADMSG malformed, unknown key, wrong type; -ERANGE out of range; -EFBIG; -errno of open,
- * read.
+ * file stands alone and must exist; NULL: the layers of the host. On success *out is for config_free(); else it is left
+ * alone and why says "FILE:LINE:COLUMN: what was expected", or "FILE: ..." where it can't be read. Errors: -EBADMSG
+ * malformed, unknown key, wrong type; -ERANGE out of range; -EFBIG; -errno of open, read.
  */
 int config_load(struct config *out, const char *file, struct pc_why *why);
+
+/*
+ * The layers of the host below root (NULL: none), each of which may be absent. Of the folder of drop-ins only regular
+ * files, and links to such, whose names end in .yaml and don't begin with a dot: a link to /dev/null is passed over.
+ * What vanishes while it is read was never there.
+ */
+int config_load_host(struct config *out, const char *root, struct pc_why *why);
 void config_free(struct config *config);
 
 /* The steps of config_load(): the defaults, and one file's keys over what is there (-ENOENT too). After an error the

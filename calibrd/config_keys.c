@@ -144,6 +144,41 @@ static int read_most_bytes(struct config *config, const char *name, const struct
 	return r;
 }
 
+/* A whole number that fits an unsigned int; names the key itself. */
+static int read_whole(const struct pc_node *node, unsigned least, unsigned most, unsigned *out, struct pc_why *why)
+{
+	uint64_t number = 0;
+	int r = pc_node_u64(node, least, most, &number, why);
+
+	if (r == 0)
+		*out = (unsigned)number;
+	return r;
+}
+
+static int read_duty(struct config *config, const char *name, const struct pc_node *node, struct pc_why *why)
+{
+	(void)name;
+	return read_whole(node, 1, 100, &config->duty_percent, why);
+}
+
+static int read_quiet_wait(struct config *config, const char *name, const struct pc_node *node, struct pc_why *why)
+{
+	(void)name;
+	return read_whole(node, 0, 86400, &config->quiet_wait_seconds, why);
+}
+
+static int read_quiet_percent(struct config *config, const char *name, const struct pc_node *node, struct pc_why *why)
+{
+	(void)name;
+	return pc_node_double(node, 0, 100, &config->quiet_percent, why);
+}
+
+static int read_verify_interval(struct config *config, const char *name, const struct pc_node *node, struct pc_why *why)
+{
+	(void)name;
+	return read_whole(node, 0, 3650, &config->verify_interval_days, why);
+}
+
 static int read_database(struct config *config, const char *name, const struct pc_node *node, struct pc_why *why)
 {
 	return read_path(name, node, config->database, why);
@@ -277,6 +312,14 @@ const struct config_key config_keys[] = {
          read_scrub_weight},
 	{"memory.most_bytes", "0", "most memory that a calibration may take; 0: a quarter of what is available",
          read_most_bytes},
+	{"duty.most_percent", "100", "most of one CPU's time that measuring takes, it lasts longer for it; 1 to 100",
+         read_duty},
+	{"quiet.wait_seconds", "600",
+         "how long a busy host is waited for before it is measured all the same; 0 to 86400", read_quiet_wait},
+	{"quiet.most_percent", "10", "pressure above which a host is busy, of the last 10 seconds; 0 to 100",
+         read_quiet_percent},
+	{"verify.interval_days", "7", "days between verifications that nobody asked for; 0: none; to 3650",
+         read_verify_interval},
 	{"database", "/var/lib/pageclear/calibrd.db", "where measurements are kept", read_database},
 	{"policy", "/etc/pageclear/policy.yaml", "where the outcome is published", read_policy},
 	{"exclude", "[]", "kernels never to measure or choose, whatever their speed; libc always remains",

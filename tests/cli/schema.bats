@@ -121,6 +121,26 @@ bats_require_minimum_version 1.5.0
 	END
 }
 
+@test "the schema has the limits that calibrd.yaml(5) and configs/calibrd.yaml tell" {
+	/usr/bin/python3 - <<-'END'
+		import json, re
+		schema = json.load(open("schema/calibrd.schema.json"))["properties"]
+		manual = re.sub(r"\s+", " ", open("man/calibrd.yaml.5").read())
+		shipped = re.sub(r"\s+#? *", " ", open("configs/calibrd.yaml").read())
+		def told(section, key, manual_words, shipped_words):
+		    limits = schema[section]["properties"][key] if key else schema[section]
+		    for text, words in (manual, manual_words), (shipped, shipped_words):
+		        words = words.format(**limits)
+		        assert words in text, words
+		told("scrub_weight", None, "{minimum} to {maximum}, {default} unless set", "{minimum} (only the caches count) to {maximum} (")
+		told("duty", "most_percent", "{minimum} to {maximum}, {default} unless set", "Per cent, {minimum} to {maximum}. It lasts")
+		told("quiet", "most_percent", "{minimum} to {maximum}, {default} unless set; at", "Per cent, {minimum} to {maximum}; 100:")
+		told("quiet", "wait_seconds", "{minimum} to {maximum}, {default} unless set, and",
+		     "Seconds, {minimum} (do not wait) to {maximum}.")
+		told("verify", "interval_days", "{minimum} (never) to {maximum}, {default} unless set", "{minimum} (never) to {maximum}.")
+	END
+}
+
 @test "the schema knows every kernel of this build" {
 	"$B/test-config" --kernels >"$BATS_TEST_TMPDIR/kernels"
 	grep -qx libc "$BATS_TEST_TMPDIR/kernels"
@@ -147,6 +167,10 @@ bats_require_minimum_version 1.5.0
 	accepted 'memory: {most_bytes: 16777216}'
 	accepted 'memory: {most_bytes: 1.5 GiB}'
 	accepted 'memory: {}'
+	accepted 'duty: {most_percent: 1}'
+	accepted 'quiet: {wait_seconds: 0, most_percent: 0.5}'
+	accepted 'quiet: {most_percent: 100}'
+	accepted 'verify: {interval_days: 0}'
 	accepted 'policy: "/a b/c"'
 	accepted 'exclude: []'
 	accepted 'pins: [{intent: hot, from: 0, kernel: libc}]'
@@ -168,6 +192,17 @@ bats_require_minimum_version 1.5.0
 	refused 'memory: {most_bytes: -1}'
 	refused 'memory: {most_bytes: 4KK}'
 	refused 'memory: {most_bytes: 1.5}'
+	refused 'duty: 50'
+	refused 'duty: {most_percent: 0}'
+	refused 'duty: {most_percent: 2.5}'
+	refused 'duty: {most_percent: 101}'
+	refused 'quiet: {wait_seconds: -1}'
+	refused 'quiet: {wait_seconds: 1m}'
+	refused 'quiet: {wait_seconds: 86401}'
+	refused 'quiet: {most_percent: 100.5}'
+	refused 'quiet: {most: 10}'
+	refused 'verify: {interval_days: "7"}'
+	refused 'verify: {interval_days: 3651}'
 	refused 'database: calibrd.db'
 	refused 'policy: /etc/pageclear/'
 	refused "policy: /$(printf 'p%.0s' {1..480})"

@@ -57,6 +57,9 @@ static void check(const struct config *config)
 {
 	require(config->effort < EFFORTS && config->calibrate <= CALIBRATE_MANUAL);
 	require(config->scrub_weight >= 0 && config->scrub_weight <= 1e6);
+	require(config->duty_percent >= 1 && config->duty_percent <= 100);
+	require(config->quiet_wait_seconds <= 86400 && config->quiet_percent >= 0 && config->quiet_percent <= 100);
+	require(config->verify_interval_days <= 3650);
 	require((config->exclude & 1) == 0 && config->pin_count <= CONFIG_PINS);
 	require(memchr(config->policy, '\0', CONFIG_PATH) != NULL &&
 	        memchr(config->database, '\0', CONFIG_PATH) != NULL);

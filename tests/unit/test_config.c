@@ -1,18 +1,15 @@
 /*
- * calibrd.yaml: layers, every key, every mistake with its place. `test-config --check FILE` says what calibrd would say
- * (exit 0 or 2), `test-config --keys` and `--kernels` list what the tables know (tests/cli/schema.bats).
+ * calibrd.yaml: every key, every mistake with its place (layers: test_config_layers.c). `test-config --check FILE` says
+ * what calibrd would say (exit 0 or 2), `test-config --keys` and `--kernels` list what the tables know
+ * (tests/cli/schema.bats).
  */
 #include "calibrd/config.h"
 
 #include <errno.h>
 #include <pageclear/policy.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "kernels/kernels.h"
 #include "tests/unit/harness.h"
@@ -52,6 +49,10 @@ static void check_defaults(const struct config *config)
 	CU_ASSERT_EQUAL(config->calibrate, CALIBRATE_AUTO);
 	CU_ASSERT_EQUAL(config->scrub_weight, 0.1);
 	CU_ASSERT_EQUAL(config->memory_most_bytes, 0);
+	CU_ASSERT_EQUAL(config->duty_percent, 100);
+	CU_ASSERT_EQUAL(config->quiet_wait_seconds, 600);
+	CU_ASSERT_EQUAL(config->quiet_percent, 10);
+	CU_ASSERT_EQUAL(config->verify_interval_days, 7);
 	CU_ASSERT_STRING_EQUAL(config->database, "/var/lib/pageclear/calibrd.db");
 	CU_ASSERT_STRING_EQUAL(config->policy, "/etc/pageclear/policy.yaml");
 	CU_ASSERT_EQUAL(config->exclude, 0);
@@ -81,6 +82,8 @@ static void every_key(void)
 
 	snprintf(text, sizeof(text),
 	         "effort: thorough\ncalibrate: import\nscrub_weight: 2.5\nmemory:\n  most_bytes: 1.5GiB\n"
+	         "duty: {most_percent: 1}\nquiet: {wait_seconds: 86400, most_percent: 2.5}\nverify: {interval_days: "
+	         "3650}\n"
 	         "database: \"/srv/a b.db\"\npolicy: /srv/p.yaml\nexclude: [%s]\n"
 	         "pins:\n- {intent: cold, prior: flushed, from: 1M, to: 64M, kernel: %s}\n"
 	         "- intent: scrub\n  from: 0\n  kernel: libc\n- {intent: hot, prior: unknown, from: \"4K\", kernel: "
@@ -93,6 +96,10 @@ static void every_key(void)
 	CU_ASSERT_EQUAL(config.calibrate, CALIBRATE_IMPORT);
 	CU_ASSERT_EQUAL(config.scrub_weight, 2.5);
 	CU_ASSERT_EQUAL(config.memory_most_bytes, 1610612736);
+	CU_ASSERT_EQUAL(config.duty_percent, 1);
+	CU_ASSERT_EQUAL(config.quiet_wait_seconds, 86400);
+	CU_ASSERT_EQUAL(config.quiet_percent, 2.5);
+	CU_ASSERT_EQUAL(config.verify_interval_days, 3650);
 	CU_ASSERT_STRING_EQUAL(config.database, "/srv/a b.db");
 	CU_ASSERT_STRING_EQUAL(config.policy, "/srv/p.yaml");
 	CU_ASSERT_EQUAL(config.exclude, (uint32_t)1 << kernel(last_kernel()));
@@ -117,93 +124,6 @@ static void every_key(void)
 	config_free(&config);
 }
 
-static void layers(void)
-{
-	struct config config;
-	char vendor[512];
-
-	snprintf(vendor, sizeof(vendor),
-	         "effort: quick\nscrub_weight: 1\nexclude: [%s]\n"
-	         "pins: [{intent: hot, from: 0, to: 1K, kernel: libc}, {intent: hot, from: 2K, kernel: libc}]\n",
-	         last_kernel());
-	CU_ASSERT_EQUAL_FATAL(config_defaults(&config, NULL), 0);
-	CU_ASSERT_EQUAL(config_read(&config, write_file("vendor.yaml", vendor), NULL), 0);
-	CU_ASSERT_EQUAL(config.pin_count, 2);
-	CU_ASSERT_EQUAL(config_read(&config,
-	                            write_file("etc.yaml", "scrub_weight: 0\nexclude: []\n"
-	                                                   "pins: [{intent: cold, from: 3K, kernel: libc}]\n"),
-	                            NULL),
-	                0);
-	CU_ASSERT_EQUAL(config.effort, EFFORT_QUICK);
-	CU_ASSERT_EQUAL(config.scrub_weight, 0);
-	CU_ASSERT_EQUAL(config.exclude, 0);
-	CU_ASSERT_EQUAL_FATAL(config.pin_count, 1);
-	CU_ASSERT_EQUAL(config.pins[0].from, 3072);
-	config_free(&config);
-}
-
-/* --- the host's files -------------------------------------------------------------------------------------------- */
-
-enum { SKIPPED = 77 };
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			printf("\n%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, why.text);                        \
-			fflush(stdout);                                                                                \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
-
-static bool write_host(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "w");
-
-	return file != NULL && fputs(text, file) >= 0 && fclose(file) == 0;
-}
-
-/* In a process whose /etc and /usr/lib are its own. */
-static void load_host_files(void)
-{
-	struct pc_why why = {""};
-	struct config config;
-
-	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0)
-		_exit(SKIPPED);
-	CHECK(mount("tmpfs", "/etc", "tmpfs", 0, NULL) == 0 && mount("tmpfs", "/usr/lib", "tmpfs", 0, NULL) == 0);
-	CHECK(config_load(&config, NULL, &why) == 0 && config.effort == EFFORT_STANDARD);
-	CHECK(mkdir("/etc/pageclear", 0755) == 0 && mkdir("/usr/lib/pageclear", 0755) == 0);
-	CHECK(config_load(&config, NULL, &why) == 0 && config.effort == EFFORT_STANDARD);
-	CHECK(write_host("/usr/lib/pageclear/calibrd.yaml", "effort: quick\nscrub_weight: 3\n"));
-	CHECK(config_load(&config, NULL, &why) == 0 && config.effort == EFFORT_QUICK && config.scrub_weight == 3);
-	CHECK(write_host("/etc/pageclear/calibrd.yaml", "scrub_weight: 4\n"));
-	CHECK(config_load(&config, NULL, &why) == 0 && config.effort == EFFORT_QUICK && config.scrub_weight == 4);
-	CHECK(write_host("/etc/pageclear/other.yaml", "calibrate: manual\n"));
-	CHECK(config_load(&config, "/etc/pageclear/other.yaml", &why) == 0 && config.scrub_weight == 0.1);
-	CHECK(config.effort == EFFORT_STANDARD && config.calibrate == CALIBRATE_MANUAL);
-	CHECK(write_host("/usr/lib/pageclear/calibrd.yaml", "effort: quick\nscrub_weight: x\n"));
-	CHECK(config_load(&config, NULL, &why) == -EBADMSG);
-	CHECK(strncmp(why.text, "/usr/lib/pageclear/calibrd.yaml:2:15: ", 38) == 0);
-}
-
-static void host_files(void)
-{
-	int status = 0;
-
-	fflush(stdout);
-	pid_t child = fork();
-	CU_ASSERT_FATAL(child >= 0);
-	if (child == 0) {
-		load_host_files();
-		_exit(0);
-	}
-	CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
-		unit_skip("needs root and mounts of its own");
-	else
-		CU_ASSERT_EQUAL(status, 0);
-}
-
 /* --- mistakes ---------------------------------------------------------------------------------------------------- */
 
 struct mistake {
@@ -217,8 +137,8 @@ static const struct mistake mistakes[] = {
 	{"efort: quick\n",
          -EBADMSG,
          "1:1",
-         {"unknown key \"efort\"", "effort, calibrate, scrub_weight, memory, database, policy, "
-                                   "exclude, pins"}},
+         {"unknown key \"efort\"", "effort, calibrate, scrub_weight, memory, duty, quiet, verify, "
+                                   "database, policy, exclude, pins"}},
 	{"# x\nmemory: {most: 3}\n", -EBADMSG, "2:10", {"unknown key \"memory.most\"", "expected one of most_bytes"}},
 	{"memory.most_bytes: 3M\n", -EBADMSG, "1:1", {"unknown key", "memory.most_bytes\""}},
 	{"memory: 3M\n", -EBADMSG, "1:9", {"memory", "expected a mapping"}},
@@ -235,6 +155,31 @@ static const struct mistake mistakes[] = {
 	{"memory: {most_bytes: -1}\n", -EBADMSG, "1:22", {"expected a size", "-1"}},
 	{"memory: {most_bytes: 16E}\n", -ERANGE, "1:22", {"below 16 EiB", "16E"}},
 	{"memory: {most_bytes: 4K}\n", -ERANGE, "1:22", {"0 or at least 16 MiB", "4K"}},
+	{"duty: {most_percent: 0}\n", -ERANGE, "1:22", {"most_percent: expected a whole number from 1 to 100", "0"}},
+	{"duty: {most_percent: 101}\n", -ERANGE, "1:22", {"from 1 to 100", "101"}},
+	{"duty: {most_percent: 50%}\n", -EBADMSG, "1:22", {"a whole number", "50%"}},
+	{"duty: {most_percent: 2.5}\n", -EBADMSG, "1:22", {"a whole number", "2.5"}},
+	{"duty: 50\n", -EBADMSG, "1:7", {"duty", "expected a mapping"}},
+	{"quiet: {wait_seconds: 86401}\n",
+         -ERANGE,
+         "1:23",
+         {"wait_seconds: expected a whole number from 0 to 86400", ""}},
+	{"quiet: {wait_seconds: -1}\n", -EBADMSG, "1:23", {"from 0 to 86400", "-1"}},
+	{"quiet: {wait_seconds: 10m}\n", -EBADMSG, "1:23", {"a whole number", "10m"}},
+	{"quiet: {wait_seconds: 4294967296}\n", -ERANGE, "1:23", {"from 0 to 86400", "4294967296"}},
+	{"quiet:\n  most_percent: 100.1\n",
+         -ERANGE,
+         "2:17",
+         {"most_percent: expected a number from 0 to 100", "100.1"}},
+	{"quiet: {wait: 3}\n",
+         -EBADMSG,
+         "1:9",
+         {"unknown key \"quiet.wait\"", "expected one of wait_seconds, most_percent"}},
+	{"verify: {interval_days: 3651}\n",
+         -ERANGE,
+         "1:25",
+         {"interval_days: expected a whole number from 0 to 3650", ""}},
+	{"verify: {interval_days: never}\n", -EBADMSG, "1:25", {"a whole number", "never"}},
 	{"database: calibrd.db\n", -EBADMSG, "1:11", {"database: expected a file's path from / on", "calibrd.db"}},
 	{"policy: /etc/pageclear/\n", -EBADMSG, "1:9", {"policy: expected a file's path", "/etc/pageclear/"}},
 	{"policy: \"/a\\e\"\n", -EBADMSG, "1:9", {"policy", "control"}},
@@ -411,22 +356,46 @@ static void shipped_file(void)
 	free(text);
 }
 
-/* "#KEY: DEFAULT", or "#SECTION: {KEY: DEFAULT". */
+/* "#KEY: DEFAULT", or "KEY: DEFAULT" somewhere in the braces of "#SECTION: {...}". */
+static bool names_key(const char *text, const struct config_key *key)
+{
+	const char *dot = strchr(key->name, '.'), *at, *end;
+	char line[256], member[256];
+
+	if (dot == NULL) {
+		snprintf(line, sizeof(line), "\n#%s: %s\n", key->name, key->standard);
+		return strstr(text, line) != NULL;
+	}
+	snprintf(line, sizeof(line), "\n#%.*s: {", (int)(dot - key->name), key->name);
+	snprintf(member, sizeof(member), "%s: %s", dot + 1, key->standard);
+	at = strstr(text, line);
+	end = at != NULL ? strchr(at, '}') : NULL;
+	at = at != NULL ? strstr(at, member) : NULL;
+	return at != NULL && end != NULL && at < end && strchr(",}", at[strlen(member)]) != NULL;
+}
+
 static void shipped_file_names_every_key(void)
 {
 	char *text = slurp(shipped);
 
 	for (size_t i = 0; i < config_key_count; i++) {
-		const char *name = config_keys[i].name, *dot = strchr(name, '.');
-		char line[256];
-
-		if (dot == NULL)
-			snprintf(line, sizeof(line), "\n#%s: %s\n", name, config_keys[i].standard);
-		else
-			snprintf(line, sizeof(line), "\n#%.*s: {%s: %s", (int)(dot - name), name, dot + 1,
-			         config_keys[i].standard);
-		CU_ASSERT_PTR_NOT_NULL(strstr(text, line));
+		CU_ASSERT_TRUE(names_key(text, &config_keys[i]));
 		CU_ASSERT(strlen(config_keys[i].about) > 10);
+	}
+	free(text);
+}
+
+/* The table's words are what the manual and the shipped file say at length. */
+static void manual_names_every_key(void)
+{
+	char *text = slurp("man/calibrd.yaml.5");
+
+	for (size_t i = 0; i < config_key_count; i++) {
+		const char *dot = strchr(config_keys[i].name, '.');
+		char word[128];
+
+		snprintf(word, sizeof(word), "Cm %s : ", dot != NULL ? dot + 1 : config_keys[i].name);
+		CU_ASSERT_PTR_NOT_NULL(strstr(text, word));
 	}
 	free(text);
 }
@@ -434,14 +403,13 @@ static void shipped_file_names_every_key(void)
 static const struct unit_test tests[] = {
 	{"defaults", defaults},
 	{"every key", every_key},
-	{"later layers replace earlier ones", layers},
-	{"vendor's file, then the host's; --config instead of both", host_files},
 	{"every mistake is named with its place", mistakes_are_placed},
 	{"32 pins and no more", too_many_pins},
 	{"paths of 480 bytes and no more", long_paths},
 	{"files that can't be read", files_that_cannot_be_read},
 	{"configs/calibrd.yaml holds the defaults", shipped_file},
 	{"configs/calibrd.yaml names every key", shipped_file_names_every_key},
+	{"calibrd.yaml(5) names every key", manual_names_every_key},
 };
 
 static int check_file(const char *path)
