@@ -8,11 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "calibrd/host_files.h"
 #include "calibrd/taints.h"
 
 /* --- one look (surroundings_look.c) ------------------------------------------------------------------------------ */
-
-enum pressure { PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO, PRESSURES };
 
 enum { LOOK_LEVELS = 16, LOOK_GROUP = 1024 };
 

@@ -1,7 +1,6 @@
 /* Reads what /proc and /sys say of the host at one moment; see surroundings.h. */
 #include <ctype.h>
 #include <errno.h>
-#include <glob.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calibrd/host_files.h"
 #include "calibrd/quiet.h"
 #include "calibrd/surroundings.h"
 #include "calibrd/topology_parts.h"
@@ -73,36 +73,17 @@ static int look_at_cpus(struct look *look, const char *root)
 
 /* --- pressure, load ---------------------------------------------------------------------------------------------- */
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS", and "full" likewise. */
-static double parse_pressure(const char *text, const char *which)
-{
-	const char *line = strstr(text, which), *total = line != NULL ? strstr(line, "total=") : NULL;
-	unsigned long long us;
-
-	return total != NULL && sscanf(total, "total=%llu", &us) == 1 ? (double)us / 1e6 : NAN;
-}
-
 static int look_at_pressure(struct look *look, const char *root)
 {
-	static const char *const names[] = {[PRESSURE_CPU] = "cpu", [PRESSURE_MEMORY] = "memory", [PRESSURE_IO] = "io"};
-	char text[FILE_BYTES];
 	int r = 0;
 
 	for (unsigned i = 0; i < PRESSURES && r >= 0; i++) {
-		r = topology_text(root, text, sizeof(text), "/proc/pressure/%s", names[i]);
-		look->some[i] = r == 0 ? parse_pressure(text, "some ") : NAN;
-		look->full[i] = r == 0 ? parse_pressure(text, "full ") : NAN;
+		struct host_pressure pressure;
+
+		r = host_pressure(&pressure, (enum pressure)i, root);
+		look->some[i] = pressure.some;
+		look->full[i] = pressure.full;
 	}
-	return r;
-}
-
-static int look_at_load(struct look *look, const char *root)
-{
-	char text[FILE_BYTES];
-	int r = topology_text(root, text, sizeof(text), "/proc/loadavg");
-
-	if (r != 0 || sscanf(text, "%lf", &look->load) != 1)
-		look->load = NAN;
 	return r;
 }
 
@@ -230,43 +211,13 @@ static int look_at_quotas(struct look *look, const char *root)
 	return r;
 }
 
-/* --- clock and power --------------------------------------------------------------------------------------------- */
-
-/* What a file of one digit says: -1 where it is not there. */
-static int read_switch(const char *root, const char *path)
-{
-	char text[16];
-
-	if (topology_text(root, text, sizeof(text), "%s", path) != 0 || (text[0] != '0' && text[0] != '1'))
-		return -1;
-	return text[0] - '0';
-}
+/* --- clock ------------------------------------------------------------------------------------------------------- */
 
 static int find_turbo(const char *root)
 {
-	int no_turbo = read_switch(root, "/sys/devices/system/cpu/intel_pstate/no_turbo");
+	int no_turbo = host_switch(root, "/sys/devices/system/cpu/intel_pstate/no_turbo");
 
-	return no_turbo >= 0 ? !no_turbo : read_switch(root, "/sys/devices/system/cpu/cpufreq/boost");
-}
-
-/* Of a host with several mains one that works is enough. A host without any, as most are, tells nothing. */
-static int find_mains(const char *root)
-{
-	char path[FILE_BYTES], type[16];
-	glob_t found;
-	int mains = -1;
-
-	snprintf(path, sizeof(path), "%s/sys/class/power_supply/*", root != NULL ? root : "");
-	if (glob(path, 0, NULL, &found) != 0)
-		return -1;
-	for (size_t i = 0; i < found.gl_pathc && mains < 1; i++)
-		if (topology_text(found.gl_pathv[i], type, sizeof(type), "/type") == 0 && strcmp(type, "Mains") == 0) {
-			int online = read_switch(found.gl_pathv[i], "/online");
-
-			mains = online > mains ? online : mains;
-		}
-	globfree(&found);
-	return mains;
+	return no_turbo >= 0 ? !no_turbo : host_switch(root, "/sys/devices/system/cpu/cpufreq/boost");
 }
 
 /* --- life -------------------------------------------------------------------------------------------------------- */
@@ -299,11 +250,11 @@ int look_new(struct look **out, const char *root)
 	if (r >= 0)
 		r = look_at_pressure(look, root);
 	if (r >= 0)
-		r = look_at_load(look, root);
+		r = host_load(&look->load, root);
 	if (r >= 0)
 		r = look_at_quotas(look, root);
 	look->turbo = find_turbo(root);
-	look->mains = find_mains(root);
+	look->mains = host_mains(root);
 	if (r < 0) {
 		look_free(look);
 		return r;

@@ -12,9 +12,9 @@ enum watch_cause { WATCH_CPUS, WATCH_POWER, WATCH_CLOCK, WATCH_DAILY };
 
 struct watch;
 
-/* told: called from the event loop, once for many events that come together (0.5 s). What cannot be watched here (no
- * netlink, say) is left to the daily look, and told in *missing (may be NULL; a static text, NULL: nothing). 0 or
- * -errno. */
+/* told: called from the event loop, once a cause for many events that come together (0.5 s); it must not free the
+ * watch. What cannot be watched here (no netlink, a user namespace) is left to the daily look, and told in *missing
+ * (may be NULL; a static text of what it is, NULL: nothing). 0 or -errno of want. */
 int watch_new(struct watch **out, sd_event *event, void (*told)(void *context, enum watch_cause cause), void *context,
               const char **missing);
 struct watch *watch_free(struct watch *watch);

@@ -1,47 +1,19 @@
 /* What else goes on on a host: looks at trees made by hand, and the difference of two looks. */
 #include "calibrd/surroundings.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/by_hand.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/trees.h"
 
 /* --- trees ------------------------------------------------------------------------------------------------------- */
-
-/* A fresh root; the last one's name. */
-static const char *new_root(void)
-{
-	static char root[4096];
-	static unsigned count;
-
-	snprintf(root, sizeof(root), "%s/root%u", unit_folder(), count++);
-	CU_ASSERT_EQUAL_FATAL(mkdir(root, 0755), 0);
-	return root;
-}
-
-static void put_file(const char *root, const char *path, const char *text)
-{
-	char full[8192];
-	FILE *file;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
-		*slash = '\0';
-		CU_ASSERT_FATAL(mkdir(full, 0755) == 0 || errno == EEXIST);
-	}
-	file = fopen(full, "we");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	fputs(text, file);
-	fclose(file);
-}
 
 static struct look *look_at(const char *root)
 {
