@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, NODES_MOST = 64 };
 
 static bool open_below(FILE **out, const char *root, const char *path)
 {
@@ -41,11 +41,55 @@ static uint64_t read_number(const char *root, const char *path, const char *key)
 	return value;
 }
 
+static uint64_t bytes_of_kib(uint64_t kib)
+{
+	return kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
+}
+
+/* What a node has free, and clean pages of files that nobody has read for a while: less than the kernel's own estimate.
+ * UINT64_MAX where there is no such node. */
+static uint64_t node_available(const char *root, unsigned node)
+{
+	char path[64], key[64];
+	uint64_t available = 0;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/meminfo", node);
+	for (int i = 0; i < 2; i++) {
+		snprintf(key, sizeof(key), "Node %u %s:", node, i == 0 ? "MemFree" : "Inactive(file)");
+		uint64_t bytes = bytes_of_kib(read_number(root, path, key));
+
+		if (bytes > UINT64_MAX - available)
+			return UINT64_MAX;
+		available += bytes;
+	}
+	return available;
+}
+
+/* UINT64_MAX where sysfs tells of no node. */
+static uint64_t nodes_available(const char *root)
+{
+	uint64_t sum = UINT64_MAX;
+
+	for (unsigned node = 0; node < NODES_MOST; node++) {
+		uint64_t available = node_available(root, node);
+
+		if (available < UINT64_MAX)
+			sum = sum == UINT64_MAX ? available : sum + available;
+	}
+	return sum;
+}
+
+/* A service with ProcSubset=pid sees no /proc/meminfo; sysfs may be hidden too. The later the more cautious. */
 static uint64_t host_available(const char *root)
 {
-	uint64_t kib = read_number(root, "/proc/meminfo", "MemAvailable:");
+	uint64_t available = bytes_of_kib(read_number(root, "/proc/meminfo", "MemAvailable:"));
+	struct sysinfo info;
 
-	return kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
+	if (available == UINT64_MAX)
+		available = nodes_available(root);
+	if (available == UINT64_MAX && root == NULL && sysinfo(&info) == 0)
+		available = (uint64_t)info.freeram * info.mem_unit;
+	return available;
 }
 
 static uint64_t read_limit(const char *root, const char *cgroup, const char *name, const char *key)
@@ -93,7 +137,6 @@ static void own_cgroup(const char *root, char *out, size_t size)
 uint64_t memory_available(const char *root)
 {
 	char cgroup[PATH_BYTES], *last;
-	struct sysinfo info;
 	uint64_t least = host_available(root);
 
 	own_cgroup(root, cgroup, sizeof(cgroup));
@@ -106,7 +149,5 @@ uint64_t memory_available(const char *root)
 		if (last != NULL)
 			*last = '\0';
 	} while (last != NULL);
-	if (least == UINT64_MAX && root == NULL && sysinfo(&info) == 0) /* no /proc: what is free at least */
-		least = (uint64_t)info.freeram * info.mem_unit;
 	return least == UINT64_MAX ? 0 : least;
 }

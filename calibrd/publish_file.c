@@ -24,7 +24,8 @@ static int failed(struct pc_why *why, const char *path)
 {
 	int code = errno;
 
-	return pc_why(why, -code, "%s: %s", path, strerror(code));
+	return pc_why(why, -code, "%s: %s%s", path, strerror(code),
+	              code == ENOSPC || code == EDQUOT ? ": make room there" : "");
 }
 
 static int too_long(struct pc_why *why, const char *path)

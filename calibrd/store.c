@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +19,12 @@ static unsigned newest_schema(void)
 
 int64_t store_now(void)
 {
-	return (int64_t)time(NULL);
+	return store_time((int64_t)time(NULL));
+}
+
+int64_t store_time(int64_t seconds)
+{
+	return seconds < 1 ? 1 : seconds;
 }
 
 /* Only a killed process can have left one running: the lock is ours. */
@@ -28,6 +34,18 @@ static int fail_interrupted(struct store *store, struct pc_why *why)
 	struct calibration_row row = {.c.reasons = reasons, .c.finished = store_now()};
 	int r = sql_run(store->sql, FAIL_INTERRUPTED, &row, why);
 	return r < 0 ? r : 0;
+}
+
+/* A change whose writer was killed before it reached the database needs no taking back, but its journal lies there
+ * until the next change: here it is. It does no harm where that can't be done. */
+static void clear_journal(struct store *store, const char *path)
+{
+	struct pc_why unread;
+	char text[64];
+	if (!store_file_has_journal(path))
+		return;
+	snprintf(text, sizeof(text), "PRAGMA user_version = %u", newest_schema());
+	sql_script(store->sql, text, &unread);
 }
 
 /* The check comes before all that trusts the tables. */
@@ -42,6 +60,8 @@ static int open_database(struct store *store, const char *path, bool writable, s
 		r = sql_prepare(store->sql, store_statements, STATEMENTS, why);
 	if (r >= 0 && writable)
 		r = fail_interrupted(store, why);
+	if (r >= 0 && writable)
+		clear_journal(store, path);
 	if (r < 0)
 		store->sql = sql_close(store->sql);
 	return r;
@@ -134,4 +154,10 @@ struct store *store_close(struct store *store)
 		close(store->lock);
 	free(store);
 	return NULL;
+}
+
+void store_rest(const struct store *store)
+{
+	if (store != NULL)
+		sql_rest(store->sql);
 }

@@ -31,6 +31,9 @@ enum store_mode {
 int store_open(struct store **out, const char *path, enum store_mode mode, char renamed[512], struct pc_why *why);
 struct store *store_close(struct store *store);
 
+/* Nothing is asked for a while: holds no more memory than it must. store may be NULL. */
+void store_rest(const struct store *store);
+
 enum calibration_state { CALIBRATION_RUNNING, CALIBRATION_DONE, CALIBRATION_FAILED };
 
 /* Text members may be NULL when they are written; what is read is owned by the record until its _free(). */
@@ -91,6 +94,7 @@ struct published {
 	uint64_t generation;
 	int64_t calibration; /* 0: none, as for an import */
 	int64_t at;          /* seconds since 1970 UTC */
+	int64_t newest;      /* set by store_publish(): the newest calibration then, whatever clocks say; 0: none */
 	char source[16];     /* calibration, rollback, import, restart */
 	char topology[13];
 	char *yaml; /* never NULL, save in what store_publications() gives */
@@ -106,6 +110,7 @@ int store_generation(struct store *store, uint64_t generation, struct published 
 int store_publications(struct store *store, size_t most, struct published **out, size_t *count, struct pc_why *why);
 /* One verification: what the policy's choices cost at fresh sizes. */
 struct verification {
+	int64_t newest;      /* set by store_verify(), as in struct published */
 	int64_t id;          /* set by store_verify() */
 	uint64_t generation; /* that was verified, as it was published; 0: edited, or published by nobody */
 	char topology[13];
@@ -113,6 +118,7 @@ struct verification {
 	int64_t at; /* seconds since 1970 UTC */
 	bool passed;
 	char *against; /* path of the library whose memset took part, or NULL */
+	char *soft;    /* soft facts at that time: struct topology's text, or NULL */
 };
 
 /* In one transaction. */

@@ -51,6 +51,7 @@ int store_begin(struct store *store, const struct topology *topology, struct cal
 {
 	struct calibration_row row = {.c = *calibration, .version = PAGECLEAR_VERSION};
 	memcpy(row.c.topology, topology->id, sizeof(row.c.topology));
+	row.c.started = store_time(row.c.started);
 	if (!row.c.soft)
 		row.c.soft = topology->soft;
 	int r = sql_begin(store->sql, why);
@@ -69,6 +70,7 @@ static int end(struct store *store, const struct calibration *calibration, enum 
 {
 	struct calibration_row row = {.c = *calibration};
 	strcpy(row.state, state_names[state]);
+	row.c.finished = store_time(row.c.finished);
 	int r = sql_run(store->sql, END_CALIBRATION, &row, why);
 	if (r == 1)
 		return pc_why(why, -ESRCH, "calibration %lld is not running", (long long)calibration->id);

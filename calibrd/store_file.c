@@ -63,6 +63,23 @@ int store_file_writable(const char *path, struct pc_why *why)
 	return 0;
 }
 
+/* A calibration of much effort, its journal, and what was there before it: nearly full is full. */
+static const off_t room_bytes = 4 << 20;
+
+/* Asked for, not read from statfs(): quotas count, and blocks that are kept for root. */
+int store_file_room(const char *path, struct pc_why *why)
+{
+	char folder[PATH_MAX];
+	split(folder, path);
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0) /* not every file system has files without a name: then writing will tell */
+		return errno == ENOSPC || errno == EDQUOT ? failed(why, folder) : 0;
+	errno = posix_fallocate(fd, 0, room_bytes);
+	int r = errno == ENOSPC || errno == EDQUOT ? failed(why, folder) : 0;
+	close(fd);
+	return r;
+}
+
 static int busy(int fd, const char *path, struct pc_why *why)
 {
 	char text[32] = "";
@@ -83,11 +100,21 @@ static int sign(int fd)
 	return ftruncate(fd, len);
 }
 
+static bool has_beside(const char *path, const char *end)
+{
+	char name[STORE_PATH + sizeof("-journal")];
+	snprintf(name, sizeof(name), "%s%s", path, end);
+	return access(name, F_OK) == 0;
+}
+
 bool store_file_has_lock(const char *path)
 {
-	char name[STORE_PATH + sizeof(".lock")];
-	snprintf(name, sizeof(name), "%s.lock", path);
-	return access(name, F_OK) == 0;
+	return has_beside(path, ".lock");
+}
+
+bool store_file_has_journal(const char *path)
+{
+	return has_beside(path, "-journal");
 }
 
 int store_file_lock(const char *path, struct pc_why *why)
@@ -214,5 +241,16 @@ int store_file_set_aside(const char *path, char renamed[512], struct pc_why *why
 			return failed(why, from);
 	}
 	snprintf(renamed, 512, "%s.damaged-%u", path, number);
+	return sync_folder(path, why);
+}
+
+int store_file_remove(const char *path, struct pc_why *why)
+{
+	char name[STORE_PATH + sizeof("-journal")];
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		snprintf(name, sizeof(name), "%s%s", path, parts[i]);
+		if (unlink(name) < 0 && errno != ENOENT)
+			return failed(why, name);
+	}
 	return sync_folder(path, why);
 }

@@ -23,8 +23,14 @@ int store_file_lock(const char *path, struct pc_why *why);
 /* True if a writer has been here: the lock's file is made with the database and never removed. */
 bool store_file_has_lock(const char *path);
 
+/* True if SQLite's journal lies beside it. */
+bool store_file_has_journal(const char *path);
+
 /* -EROFS or -EACCES where the folder or an existing file can't be written. */
 int store_file_writable(const char *path, struct pc_why *why);
+
+/* -ENOSPC or -EDQUOT where what a calibration leaves would find no room in the folder. Leaves nothing there. */
+int store_file_room(const char *path, struct pc_why *why);
 
 /* 0 ours, 1 absent or without any table: begin anew, 2 no SQLite header or a broken one; -EMEDIUMTYPE another
  * program's, -EPROTONOSUPPORT a schema above `newest`. Reads only. *schema is set for 0. */
@@ -35,5 +41,9 @@ int store_file_create(const char *path, struct pc_why *why);
 
 /* Renames it, and what SQLite keeps beside it, to PATH.damaged-N, the first that is free. Under the writer's lock. */
 int store_file_set_aside(const char *path, char renamed[512], struct pc_why *why);
+
+/* Removes it and what SQLite keeps beside it, under the writer's lock, whose file stays. An absent one is removed
+ * already. */
+int store_file_remove(const char *path, struct pc_why *why);
 
 #endif

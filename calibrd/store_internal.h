@@ -89,6 +89,9 @@ struct store {
 
 /* Seconds since 1970 UTC. */
 int64_t store_now(void);
+/* A clock that is not set, or set wrongly, is no reason to lose what was measured: never below 1, as the schema has it.
+ */
+int64_t store_time(int64_t seconds);
 
 /* SIZE_MAX, for all, is more than SQLite can count to. */
 static inline uint64_t store_limit(size_t most)

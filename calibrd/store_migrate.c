@@ -14,6 +14,10 @@ static int apply(struct sql *sql, const struct store_migration *migration, struc
 	snprintf(marks, sizeof(marks), "PRAGMA application_id = %d; PRAGMA user_version = %u;", STORE_APPLICATION_ID,
 	         migration->number);
 	int r = sql_script(sql, migration->sql, why);
+	/* The steps are right: then the number that says which one is next is not. */
+	if (r == -EBADMSG)
+		return pc_why(why, -EUCLEAN, "database: damaged: its tables are not what its version says (schema %s)",
+		              migration->name);
 	if (r >= 0)
 		r = sql_script(sql, marks, why);
 	if (r >= 0)

@@ -22,6 +22,7 @@ int store_publish(struct store *store, const struct published *published, struct
 	if (!published->yaml)
 		return pc_why(why, -EINVAL, "a publication without its text");
 	hash_text(published->yaml, row.hash);
+	row.p.at = store_time(row.p.at);
 	int r = sql_run(store->sql, SAVE_PUBLISHED, &row, why);
 	if (r == -EEXIST)
 		return pc_why(why, r, "generation %" PRIu64 " has been published before", published->generation);

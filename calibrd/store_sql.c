@@ -27,9 +27,13 @@ static int errno_of(sqlite3 *db, int code)
 {
 	if (code == SQLITE_READONLY_ROLLBACK)
 		return -EAGAIN;
+	if (code == SQLITE_READONLY_DBMOVED)
+		return -ESTALE;
 	if (code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE)
 		return -EEXIST;
 	switch (code & 0xff) {
+	case SQLITE_ERROR:
+		return -EBADMSG;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		return -EUCLEAN;
@@ -57,6 +61,23 @@ static int errno_of(sqlite3 *db, int code)
 	}
 }
 
+/* What to do about it, for those who can. */
+static const char *remedy(int code)
+{
+	switch (code) {
+	case -ENOSPC:
+		return ": make room where it is kept";
+	case -EUCLEAN:
+		return ": calibrd keeps it beside and begins a new one when it next opens it";
+	case -EROFS:
+		return ": let it be written where it is kept, or keep it elsewhere";
+	case -ESTALE:
+		return ": it was moved or removed while it was open, and is opened anew at the next start";
+	default:
+		return "";
+	}
+}
+
 static int fail(struct sql *sql, const char *doing, struct pc_why *why)
 {
 	int code = errno_of(sql->db, sqlite3_extended_errcode(sql->db));
@@ -64,7 +85,7 @@ static int fail(struct sql *sql, const char *doing, struct pc_why *why)
 		return pc_why(why, code,
 		              "database: a writer was killed in the middle of a change; calibrd takes it back at its "
 		              "next start");
-	return pc_why(why, code, "database: %s: %s", doing, sqlite3_errmsg(sql->db));
+	return pc_why(why, code, "database: %s: %s%s", doing, sqlite3_errmsg(sql->db), remedy(code));
 }
 
 /* What is in the file is not trusted: no views, no triggers, no functions with side effects from its schema. */
@@ -101,6 +122,8 @@ int sql_open(struct sql **out, const char *path, bool writable, struct pc_why *w
 		return pc_why(why, -ENOMEM, "database: out of memory");
 	sql->writable = writable;
 	int flags = writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, r;
+	/* No pages in advance, 85 KiB that sql_rest() could not give back. Of no effect from the second database on. */
+	sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
 	if (sqlite3_open_v2(path, &sql->db, flags | SQLITE_OPEN_EXRESCODE, NULL) != SQLITE_OK)
 		r = fail(sql, "open", why);
 	else
@@ -125,6 +148,11 @@ struct sql *sql_close(struct sql *sql)
 	sqlite3_close_v2(sql->db);
 	free(sql);
 	return NULL;
+}
+
+void sql_rest(struct sql *sql)
+{
+	sqlite3_db_release_memory(sql->db);
 }
 
 int sql_prepare(struct sql *sql, const struct sql_statement *statements, size_t count, struct pc_why *why)
@@ -181,6 +209,19 @@ int sql_number(struct sql *sql, const char *query, int64_t *out, struct pc_why *
 		r = fail(sql, "query", why);
 	else
 		*out = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+int sql_attach(struct sql *sql, const char *path, const char *name, struct pc_why *why)
+{
+	sqlite3_stmt *statement = NULL;
+	int r = 0;
+	if (sqlite3_prepare_v2(sql->db, "ATTACH :path AS :name", -1, &statement, NULL) != SQLITE_OK ||
+	    sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC) != SQLITE_OK ||
+	    sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC) != SQLITE_OK ||
+	    sqlite3_step(statement) != SQLITE_DONE)
+		r = fail(sql, "attach", why);
 	sqlite3_finalize(statement);
 	return r;
 }

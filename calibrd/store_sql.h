@@ -44,11 +44,15 @@ struct sql_statement {
 
 struct sql;
 
-/* Errors of all: -EUCLEAN damaged, -ENOSPC, -EROFS, -EACCES, -EBUSY (a reader or writer took longer than five seconds),
- * -EAGAIN (opened read-only, and a killed writer's journal must be rolled back first), -EEXIST (a key is taken),
- * -EINVAL (a value that the schema forbids), -EIO, -ENOMEM. */
+/* Errors of all: -EUCLEAN damaged, -ESTALE moved or removed while open, -ENOSPC, -EROFS, -EACCES, -EBUSY (a reader or
+ * writer took longer than five seconds), -EAGAIN (opened read-only, and a killed writer's journal must be rolled back
+ * first), -EEXIST (a key is taken), -EINVAL (a value that the schema forbids), -EBADMSG (the tables are not those that
+ * the SQL is for), -EIO, -ENOMEM. */
 int sql_open(struct sql **out, const char *path, bool writable, struct pc_why *why);
 struct sql *sql_close(struct sql *sql);
+
+/* Gives back the page cache, up to 2 MiB, until something is read again. */
+void sql_rest(struct sql *sql);
 
 /* Fails with -EUCLEAN where a table or column is missing. */
 int sql_prepare(struct sql *sql, const struct sql_statement *statements, size_t count, struct pc_why *why);
@@ -60,6 +64,9 @@ int sql_check(struct sql *sql, struct pc_why *why);
 int sql_script(struct sql *sql, const char *text, struct pc_why *why);
 /* The number in the first column of the first row. */
 int sql_number(struct sql *sql, const char *query, int64_t *out, struct pc_why *why);
+
+/* Opens a second database beside it, whose tables are `name`.TABLE from then on; outside of transactions. */
+int sql_attach(struct sql *sql, const char *path, const char *name, struct pc_why *why);
 
 /* Binds the record's members; it stays unchanged and in place until the last row. */
 int sql_start(struct sql *sql, unsigned statement, const void *record, struct pc_why *why);

@@ -66,6 +66,7 @@ static const struct sql_field published_fields[] = {
 	FIELD(struct published_row, p.generation, "generation", SQL_UNSIGNED),
 	FIELD(struct published_row, p.calibration, "calibration", SQL_SIGNED),
 	FIELD(struct published_row, p.at, "at", SQL_SIGNED),
+	FIELD(struct published_row, p.newest, "newest", SQL_SIGNED),
 	FIELD(struct published_row, p.source, "source", SQL_CHARS),
 	FIELD(struct published_row, p.topology, "topology", SQL_CHARS),
 	FIELD(struct published_row, p.yaml, "yaml", SQL_STRING),
@@ -81,7 +82,9 @@ static const struct sql_field verification_fields[] = {
 	FIELD(struct verification_row, v.topology, "topology", SQL_CHARS),
 	FIELD(struct verification_row, v.effort, "effort", SQL_CHARS),
 	FIELD(struct verification_row, v.at, "at", SQL_SIGNED),
+	FIELD(struct verification_row, v.newest, "newest", SQL_SIGNED),
 	FIELD(struct verification_row, v.against, "against", SQL_STRING),
+	FIELD(struct verification_row, v.soft, "soft", SQL_STRING),
 	FIELD(struct verification_row, passed, "passed", SQL_SIGNED),
 	FIELD(struct verification_row, most, "most", SQL_UNSIGNED),
 	END,
@@ -109,7 +112,10 @@ static const struct sql_field verified_fields[] = {
 #define CALIBRATION_COLUMNS                                                                                            \
 	"SELECT id, topology, state, effort, quality, reasons, soft, started, finished, knee_bytes, faulted, "         \
 	"surroundings, probe_from, probe_lines, probe_slow_ns FROM calibration "
-#define PUBLISHED_COLUMNS "SELECT generation, calibration, at, source, topology, yaml, hash FROM published "
+/* Whatever clocks say, this came before. */
+#define NEWEST "(SELECT coalesce(max(id), 0) FROM calibration)"
+
+#define PUBLISHED_COLUMNS "SELECT generation, calibration, at, newest, source, topology, yaml, hash FROM published "
 
 /* clang-format off */
 const struct sql_statement store_statements[STATEMENTS] = {
@@ -164,19 +170,19 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		"WHERE series.calibration = :calibration AND op = 'clear' AND node = -1",
 		series_fields},
 	[SAVE_PUBLISHED] = {
-		"INSERT INTO published (generation, calibration, topology, source, at, yaml, hash) "
-		"VALUES (:generation, nullif(:calibration, 0), :topology, :source, :at, :yaml, :hash)",
+		"INSERT INTO published (generation, calibration, topology, source, at, yaml, hash, newest) "
+		"VALUES (:generation, nullif(:calibration, 0), :topology, :source, :at, :yaml, :hash, " NEWEST ")",
 		published_fields},
 	[LOAD_PUBLISHED] = {
 		PUBLISHED_COLUMNS "WHERE :wanted IS NULL OR topology = :wanted ORDER BY generation DESC LIMIT 1",
 		published_fields},
 	[LOAD_GENERATION] = {PUBLISHED_COLUMNS "WHERE generation = :generation", published_fields},
 	[LIST_PUBLISHED] = {
-		"SELECT generation, calibration, at, source, topology FROM published ORDER BY generation DESC LIMIT :most",
+		"SELECT generation, calibration, at, newest, source, topology FROM published ORDER BY generation DESC LIMIT :most",
 		published_fields},
 	[SAVE_VERIFICATION] = {
-		"INSERT INTO verification (generation, topology, effort, at, passed, against) "
-		"VALUES (:generation, :topology, :effort, :at, :passed, :against) RETURNING id",
+		"INSERT INTO verification (generation, topology, effort, at, passed, against, soft, newest) "
+		"VALUES (:generation, :topology, :effort, :at, :passed, :against, :soft, " NEWEST ") RETURNING id",
 		verification_fields},
 	[SAVE_VERIFIED] = {
 		"INSERT INTO verified (verification, intent, prior, sizes, mean, p95, worst, worst_bytes, floor, floor_p95, "
@@ -185,7 +191,7 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		":gain, :best_gain, :unhinted, :against, :passed)",
 		verified_fields},
 	[LIST_VERIFICATIONS] = {
-		"SELECT id, generation, topology, effort, at, passed, against FROM verification ORDER BY id DESC LIMIT :most",
+		"SELECT id, generation, topology, effort, at, newest, passed, against, soft FROM verification ORDER BY id DESC LIMIT :most",
 		verification_fields},
 	[LOAD_VERIFIED] = {
 		"SELECT intent, prior, sizes, mean, p95, worst, worst_bytes, floor, floor_p95, gain, best_gain, unhinted, "

@@ -28,6 +28,7 @@ int store_verify(struct store *store, struct verification *verification, const s
                  struct pc_why *why)
 {
 	struct verification_row row = {.v = *verification, .passed = verification->passed};
+	row.v.at = store_time(row.v.at);
 	int r = sql_begin(store->sql, why);
 	if (r >= 0)
 		r = sql_end(store->sql, save(store, &row, series, count, why), why);
@@ -140,5 +141,6 @@ int store_verified(struct store *store, int64_t verification, struct verified **
 void store_verification_free(struct verification *verification)
 {
 	free(verification->against);
-	verification->against = NULL;
+	free(verification->soft);
+	verification->against = verification->soft = NULL;
 }

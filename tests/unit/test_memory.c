@@ -139,6 +139,39 @@ static void test_nothing_known(void)
 	CU_ASSERT_EQUAL(memory_available(root), 64 * MIB);
 }
 
+/* A service that sees of /proc nothing but processes: what sysfs says of the nodes, and cgroups as ever. */
+static void test_hidden_meminfo(void)
+{
+	fresh();
+	put("/sys/devices/system/node/node0/meminfo",
+	    "Node 0 MemTotal:       4000000 kB\nNode 0 MemFree:         102400 kB\nNode 0 MemUsed:  1 kB\n"
+	    "Node 0 Active(file):   999999 kB\nNode 0 Inactive(file): 409600 kB\n");
+	CU_ASSERT_EQUAL(memory_available(root), 500 * MIB);
+	put("/sys/devices/system/node/node2/meminfo",
+	    "Node 2 MemFree:         102400 kB\nNode 2 Inactive(file):  0 kB\n");
+	CU_ASSERT_EQUAL(memory_available(root), 600 * MIB);
+	put_bytes("/sys/fs/cgroup/memory.max", 64 * MIB);
+	CU_ASSERT_EQUAL(memory_available(root), 64 * MIB);
+	put_bytes("/sys/fs/cgroup/memory.max", 64000 * MIB);
+	CU_ASSERT_EQUAL(memory_available(root), 600 * MIB);
+	/* What the kernel itself estimates goes before it. */
+	put("/proc/meminfo", "MemAvailable:    1024000 kB\n");
+	CU_ASSERT_EQUAL(memory_available(root), 1000 * MIB);
+}
+
+/* A node that tells half of it, or nonsense, is no node. */
+static void test_odd_nodes(void)
+{
+	fresh();
+	put("/sys/devices/system/node/node0/meminfo", "Node 0 MemFree:  102400 kB\n");
+	CU_ASSERT_EQUAL(memory_available(root), 0);
+	put("/sys/devices/system/node/node0/meminfo", "");
+	CU_ASSERT_EQUAL(memory_available(root), 0);
+	put("/sys/devices/system/node/node0/meminfo",
+	    "Node 0 MemFree: 18014398509481983 kB\nNode 0 Inactive(file): 18014398509481983 kB\n");
+	CU_ASSERT_EQUAL(memory_available(root), 0);
+}
+
 static void test_garbage(void)
 {
 	static const char *const cgroups[] = {"",
@@ -193,6 +226,8 @@ static const struct unit_test tests[] = {
 	{"exhausted cgroup", test_exhausted_cgroup},
 	{"limit without use", test_limit_without_use},
 	{"nothing known", test_nothing_known},
+	{"hidden meminfo", test_hidden_meminfo},
+	{"odd nodes", test_odd_nodes},
 	{"garbage", test_garbage},
 	{"long cgroup", test_long_cgroup},
 	{"this host", test_this_host},

@@ -262,6 +262,29 @@ static void test_unprivileged_reader_of_a_hot_journal(void)
 	dataset_clear(&data);
 }
 
+/* Of a change that was killed before its journal counted: nothing to take back, and nothing to leave lying there. */
+static void test_journal_that_never_counted(void)
+{
+	static const unsigned char zeros[9000];
+	struct pc_why why = {""};
+	char journal[600];
+	const char *path = sample_path("journal.db");
+	for (size_t len = 0; len <= sizeof(zeros); len += sizeof(zeros)) {
+		unlink(path);
+		struct store *store = sample_open(path, STORE_WRITE);
+		CU_ASSERT_EQUAL(sample_publish(store, 1, 0, "the: old\n", &why), 0);
+		store_close(store);
+		snprintf(journal, sizeof(journal), "%s-journal", path);
+		sample_write(journal, zeros, len);
+		store_close(sample_open(path, STORE_READ));
+		CU_ASSERT_EQUAL(access(journal, F_OK), 0);
+		store_close(sample_open(path, STORE_WRITE));
+		CU_ASSERT(access(journal, F_OK) < 0);
+		CU_ASSERT_STRING_EQUAL(sample_sql(path, "SELECT count(*) FROM published"), "1");
+		CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA integrity_check"), "ok");
+	}
+}
+
 /* --- a full disk
  * -------------------------------------------------------------------------------------------------------- */
 
@@ -373,6 +396,7 @@ static const struct unit_test tests[] = {
 	{"killed while it begins", test_killed_while_it_begins},
 	{"killed while it renames", test_killed_while_it_renames},
 	{"unprivileged reader of a hot journal", test_unprivileged_reader_of_a_hot_journal},
+	{"journal that never counted", test_journal_that_never_counted},
 	{"full disk", test_full_disk},
 };
 
