@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "calibctl/words.h"
+#include "calibrd/pool.h"
 
 static const char nameless[] = "database: ";
 
@@ -47,7 +48,7 @@ static int load(struct store *store, const char *topology, struct calibration *o
 		              topology == NULL ? "" : topology);
 	if (r < 0 || data == NULL)
 		return r;
-	r = store_series(store, out->id, data, why);
+	r = pool_read(data, store, out, NULL, why);
 	if (r < 0)
 		store_calibration_free(out);
 	return r;

@@ -20,7 +20,8 @@ int ledger_why_mixed(int r, const struct where *where, const struct pc_why *reas
 /* A generation that there is not: 1 with why, which names those that there are; or -errno with why. */
 int ledger_lacks(struct store *store, const struct where *where, uint64_t generation, struct pc_why *why);
 
-/* The newest done calibration of a topology (NULL: of any) and its series (data may be NULL).
+/* The newest done calibration of a topology (NULL: of any), and the samples that its policy was decided from: its own
+ * and those that calibrd pools with them (pool.h). data may be NULL.
  * 0, 1 no database or no such calibration, -errno; why as above. The caller releases both. */
 int ledger_latest(const struct where *where, const char *topology, struct calibration *out, struct dataset *data,
                   struct pc_why *why);

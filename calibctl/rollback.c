@@ -1,5 +1,6 @@
 /*
- * rollback: a generation of the past is published again, as calibrd would, under its lock.
+ * rollback: a generation of the past is published again, by calibrd where it holds the database, else as it would,
+ * under its lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "calibctl/args.h"
+#include "calibctl/client.h"
 #include "calibctl/history_now.h"
 #include "calibctl/ledger.h"
 #include "calibctl/output.h"
@@ -24,7 +26,9 @@ struct rollback {
 	struct pc_document *document;
 	struct history_now now;
 	struct publish_result result;
-	bool done; /* a new generation was published */
+	bool done;    /* a new generation was published */
+	bool asked;   /* of calibrd, over the bus */
+	bool refused; /* by it */
 };
 
 /* --- what is wanted, and where ----------------------------------------------------------------------------------- */
@@ -102,31 +106,67 @@ static enum outcome look_up(struct rollback *rollback, struct args *args)
 static int open_writer(struct store **out, const struct rollback *rollback, struct pc_why *why)
 {
 	const struct where *where = &rollback->where;
-	struct pc_why reason, named;
+	struct pc_why reason;
 	int r = store_open(out, where->database, STORE_WRITE, NULL, &reason);
 
-	if (r == 0)
-		return 0;
-	ledger_why(r, where, &reason, &named);
-	if (r == -EBUSY && where->database_source == WHERE_HOST)
-		return pc_why(why, r, "%s. Stop it (systemctl stop calibrd), roll back, start it again", named.text);
-	return pc_why(why, r, "%s%s", named.text, r == -EBUSY ? ". End it, then roll back" : "");
+	return r < 0 ? ledger_why(r, where, &reason, why) : 0;
+}
+
+/* calibrd's own files: what it holds is not to be ended for this. */
+static bool is_calibrds(const struct where *where)
+{
+	return where->database_source == WHERE_HOST &&
+	       (where->policy_source == WHERE_HOST || where->policy_source == WHERE_NOWHERE);
+}
+
+/* As 0 and 1 of publish(); held: why the database cannot be written here. */
+static int ask_calibrd(struct rollback *rollback, const struct pc_why *held, struct pc_why *why)
+{
+	struct publish_result *result = &rollback->result;
+	struct client *client = NULL;
+	struct client_view view;
+	struct pc_why absent;
+	int r = client_open(&client, &absent);
+
+	if (r != 0)
+		return pc_why(why, -EBUSY, "%s, and %s. End it (systemctl stop calibrd), then roll back", held->text,
+		              absent.text);
+	r = client_rollback(client, rollback->generation, &result->generation, why);
+	if (r == 0 && client_view(client, &view, NULL) == 0)
+		snprintf(result->path, sizeof(result->path), "%s", view.policy_path);
+	client_close(client);
+	rollback->asked = true;
+	rollback->refused = r > 0;
+	if (r != 0)
+		return r < 0 ? r : -r;
+	return result->generation == rollback->now.generation; /* it was in force already */
 }
 
 /* As 0 and 1 of publish(). */
-static int publish_again(struct rollback *rollback, struct pc_why *why)
+static int publish_here(struct rollback *rollback, struct store *store, struct pc_why *why)
 {
 	struct published as = {.calibration = rollback->row.calibration, .source = ROLLBACK_SOURCE};
-	struct store *store = NULL;
 	struct pc_why reason = {""};
-	int r = open_writer(&store, rollback, why);
 
-	if (r < 0)
-		return r;
 	memcpy(as.topology, rollback->row.topology, sizeof(as.topology));
-	r = settle_publish(&rollback->config, store, &as, rollback->document, &rollback->result, &reason);
-	store_close(store);
+	int r = settle_publish(&rollback->config, store, &as, rollback->document, &rollback->result, &reason);
 	return r < 0 ? ledger_why_mixed(r, &rollback->where, &reason, why) : r;
+}
+
+/* Likewise. */
+static int publish_again(struct rollback *rollback, struct pc_why *why)
+{
+	struct store *store = NULL;
+	struct pc_why held;
+	int r = open_writer(&store, rollback, &held);
+
+	if (r == -EBUSY && is_calibrds(&rollback->where))
+		return ask_calibrd(rollback, &held, why);
+	if (r < 0)
+		return pc_why(why, r, "%s%s", held.text, r == -EBUSY ? ". End it, then roll back" : "");
+	r = publish_here(rollback, store, why);
+	store_close(store);
+	return r;
 }
 
 /* What happened before it failed: a file may have been kept beside already. */
@@ -138,7 +178,8 @@ static enum outcome failed(const struct rollback *rollback, const struct pc_why 
 		fprintf(stderr, "calibctl: warning: %.*s\n", (int)strcspn(line, "\n"), line);
 	if (result->written)
 		fprintf(stderr, "calibctl: %s holds the new policy already\n", result->path);
-	return output_failed(why);
+	output_failed(why);
+	return rollback->refused ? PROBLEM : UNREADABLE;
 }
 
 static enum outcome roll_back(struct rollback *rollback)
@@ -165,7 +206,8 @@ static void print(struct rollback *rollback)
 	if (rollback->done) {
 		output_field("published", "generation %" PRIu64 " in %s: the policy of generation %" PRIu64 " again",
 		             result->generation, result->path, rollback->generation);
-		output_field("", "calibrd leaves it in force until it measures again (calibrd --force does so now)");
+		output_field("", "calibrd leaves it in force until it measures again (%s does so now)",
+		             rollback->asked ? "calibctl calibrate" : "calibrd --force");
 	} else if (result->generation > 0 && result->generation != rollback->generation) {
 		output_field("nothing", "generation %" PRIu64 ", in force, is the same policy as generation %" PRIu64,
 		             result->generation, rollback->generation);

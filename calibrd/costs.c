@@ -92,7 +92,7 @@ void costs_paired(const struct dataset *data, const struct cost_key *key, unsign
 void costs_paired_ways(const struct dataset *data, const struct cost_key *key, const struct cost_way *way,
                        const struct cost_way *other, struct cost_points *out)
 {
-	static _Thread_local struct cost_points base;
+	struct cost_points base;
 	size_t kept = 0, j = 0;
 
 	costs_of_way(data, key, way, out);
@@ -133,7 +133,7 @@ double costs_centre(const struct cost_points *points, double *by_epoch)
 
 double costs_ns(const struct dataset *data, const struct cost_key *key, unsigned kernel)
 {
-	static _Thread_local struct cost_points points;
+	struct cost_points points;
 
 	costs_of(data, key, kernel, &points);
 	return costs_centre(&points, NULL);

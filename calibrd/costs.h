@@ -32,6 +32,20 @@ struct cost_way {
 
 enum { COST_POINTS = 4096, COST_EPOCHS = 64 };
 
+/* Small flushed extents are asked for in two ways (design section 6): in a batch, where each call may hide behind the
+ * next, and alone, with ordinary work behind it. Programs do either, and no hint tells which. */
+static inline bool costs_asked_alone(enum pc_prior prior, unsigned threads, uint64_t bytes)
+{
+	return prior == PC_FLUSHED && threads <= 1 && bytes <= 16384;
+}
+
+/* Of such an extent's two ln(cost / libc's cost) for cold the worse one counts: libc is left only if it loses neither
+ * way. False if either is NaN. */
+static inline bool costs_alone_counts(double batched, double alone)
+{
+	return alone > batched;
+}
+
 struct cost_points {
 	size_t count;
 	double value[COST_POINTS]; /* ns; of pairs: ln(kernel / other) */

@@ -74,7 +74,8 @@ static bool fill_rules(struct pc_table *table, struct grid *grid, const struct p
 		solve_proven(grid, choice);
 		decide_cautiously(grid, choice);
 	}
-	fate = old != NULL ? decide_keep(table, grid, choice, old, DECIDE_DOUBT_OLD) : DECIDE_LOST;
+	fate = old != NULL ? decide_keep(table, grid, choice, old, grid->many ? DECIDE_DOUBT_MANY : DECIDE_DOUBT_OLD)
+	                   : DECIDE_LOST;
 	if (fate == DECIDE_LOST && (alone == NULL || !take_over(table, grid, choice, alone)))
 		table->rule_count = decide_rules(grid, choice, table->rules);
 	return fate == DECIDE_KEPT;
@@ -157,6 +158,7 @@ static int answer(const struct decide_input *input, unsigned threads, struct dec
 		r = grid_build(&grid, input->data, question.intent, question.prior, threads, input->kernels,
 		               input->scrub_weight);
 		if (r >= 0) { /* 1: nothing measured, a grid without sizes */
+			grid.many = input->calibrations >= DECIDE_MANY;
 			spot_forbid(&grid, input->data);
 			r = add_table(input, question, &grid, out);
 		}

@@ -34,7 +34,8 @@ struct pin {
 
 struct decide_input {
 	const struct dataset *data;
-	uint32_t kernels; /* bits of pc_kernels that may be chosen */
+	unsigned calibrations; /* that its epochs come from; 0: one */
+	uint32_t kernels;      /* bits of pc_kernels that may be chosen */
 	double scrub_weight;
 	const struct pc_document
 		*old;           /* published before for the same topology, or NULL: its rules stay unless they lose */

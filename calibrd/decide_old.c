@@ -88,7 +88,7 @@ static bool are_sure(const double *gains, size_t count, double doubt)
 }
 
 /* True if the new data condemn the old rules: a sure loss of more than 10 % somewhere, or more than two switches cost
- * in all, and surely so. That a segment is not proven (any more) condemns nothing. */
+ * (one, by many calibrations) in all, and surely so. That a segment is not proven (any more) condemns nothing. */
 static bool old_loses(const struct grid *grid, const unsigned *old, const unsigned *new, double doubt)
 {
 	double gains[COST_EPOCHS];
@@ -96,7 +96,7 @@ static bool old_loses(const struct grid *grid, const unsigned *old, const unsign
 
 	if (loses_somewhere(grid, old, new))
 		return true;
-	if (!(excess(grid, old, new, COST_EPOCHS) > 2 * solve_switch_cost(grid)))
+	if (!(excess(grid, old, new, COST_EPOCHS) > (grid->many ? 1 : 2) * solve_switch_cost(grid)))
 		return false;
 	for (unsigned e = 0; e < grid->epochs; e++) {
 		gains[count] = excess(grid, old, new, e);

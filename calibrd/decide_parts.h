@@ -25,6 +25,16 @@ enum decide_fate decide_keep(struct pc_table *table, const struct grid *grid, co
 #define DECIDE_DOUBT_OLD 5
 #define DECIDE_DOUBT_ALONE 2.5
 
+/*
+ * Epochs of so many calibrations differ by what this host is like from day to day, so that they need less caution than
+ * those of one minute: half of them place a crossover instead of three of four, and old rules go that cost more than
+ * one switch (instead of two), with the doubt below. On a simulated guest whose knee wanders by a third that takes a
+ * tenth from the regret; with the caution of before rules that one calibration had chosen would stand within it for
+ * ever.
+ */
+#define DECIDE_MANY 3
+#define DECIDE_DOUBT_MANY 2.5
+
 /* Where epochs disagree about a crossover the simpler kernel has the benefit of the doubt. */
 void decide_cautiously(const struct grid *grid, unsigned *choice);
 

@@ -108,19 +108,20 @@ static void crossover_range(const struct grid *grid, const unsigned *choice, siz
 
 /* --- caution ----------------------------------------------------------------------------------------------------- */
 
-/* Which size three of four epochs agree on to leave the simpler of the two kernels at, or to have gone back to it. */
+/* Which size three of four epochs (half of those of many calibrations) agree on to leave the simpler of the two kernels
+ * at, or to have gone back to it. */
 static size_t cautious_crossover(const struct grid *grid, const unsigned *choice, size_t size, size_t first,
                                  size_t last)
 {
 	bool back = choice[size] < choice[size - 1];
-	double at[COST_EPOCHS], wanted;
+	double at[COST_EPOCHS], share = grid->many ? 0.5 : 0.75, wanted;
 
 	for (unsigned e = 0; e < grid->epochs; e++) {
 		struct bracket vote = epoch_vote(grid, e, size, first, last, choice[size - 1], choice[size]);
 
 		at[e] = (double)(back ? vote.low : vote.high);
 	}
-	wanted = stats_quantile(at, grid->epochs, back ? 0.25 : 0.75);
+	wanted = stats_quantile(at, grid->epochs, back ? 1 - share : share);
 	return (size_t)(back ? floor(wanted) : ceil(wanted));
 }
 

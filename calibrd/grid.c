@@ -16,16 +16,16 @@ static const double most_octaves = 2; /* between sizes that are interpolated bet
 
 /* --- pairs of one cell ------------------------------------------------------------------------------------------- */
 
-/* Small flushed sizes are asked for in two ways; the one that speaks worse for the kernel counts. */
+/* Where the extent was asked for alone too, the one that speaks worse for the kernel counts. */
 static void cold_pairs(const struct dataset *data, struct cost_key key, unsigned kernel, struct cost_points *out)
 {
-	static _Thread_local struct cost_points single;
+	struct cost_points single;
 
 	key.kind = COST_CLEAR;
 	costs_paired(data, &key, kernel, 0, out);
 	key.kind = COST_SINGLE;
 	costs_paired(data, &key, kernel, 0, &single);
-	if (single.count > 0 && out->count > 0 && costs_centre(&single, NULL) > costs_centre(out, NULL))
+	if (costs_alone_counts(costs_centre(out, NULL), costs_centre(&single, NULL)))
 		*out = single;
 }
 
@@ -76,7 +76,7 @@ static struct guarded guarded(const struct cost_points *cached, const struct cos
 static struct guarded unknown_pairs(const struct dataset *data, unsigned intent, struct cost_key key, unsigned kernel,
                                     struct cost_points *out)
 {
-	static _Thread_local struct cost_points flushed;
+	struct cost_points flushed;
 	struct guarded against;
 	size_t kept = 0, j = 0;
 
@@ -113,7 +113,7 @@ static bool shared_round(const struct cost_points *a, size_t i, const struct cos
  * alone, the other would look cheaper by all of it. */
 static void displacements(const struct dataset *data, struct cost_key key, unsigned kernel, struct cost_points *out)
 {
-	static _Thread_local struct cost_points l2, llc;
+	struct cost_points l2, llc;
 	size_t kept = 0, j = 0, k = 0;
 	bool last_level;
 
@@ -138,7 +138,7 @@ static void displacements(const struct dataset *data, struct cost_key key, unsig
 /* Median clear of flushed memory, and each epoch's. */
 static double clears(const struct dataset *data, const struct cost_key *key, unsigned kernel, double *by_epoch)
 {
-	static _Thread_local struct cost_points points;
+	struct cost_points points;
 	struct cost_key clear = {COST_CLEAR, PC_FLUSHED, key->bytes, key->threads};
 
 	costs_of(data, &clear, kernel, &points);
@@ -161,7 +161,7 @@ static double bounded_ratio(double above, double below)
 static void scrub_pairs(const struct dataset *data, struct cost_key key, unsigned kernel, double weight,
                         struct cost_points *out, double *ratio)
 {
-	static _Thread_local struct cost_points libc;
+	struct cost_points libc;
 	double libc_epochs[COST_EPOCHS], kernel_epochs[COST_EPOCHS];
 	double clear_libc = clears(data, &key, 0, libc_epochs),
 	       clear_kernel = clears(data, &key, kernel, kernel_epochs);
@@ -213,7 +213,7 @@ static int fill_cell(struct cell *cell, const struct cost_points *pairs, const s
 
 static int build_cell(struct grid *grid, const struct dataset *data, size_t size, unsigned kernel, double weight)
 {
-	static _Thread_local struct cost_points pairs;
+	struct cost_points pairs;
 	struct cost_key key = {COST_CLEAR, grid->prior, grid->bytes[size], grid->threads};
 	struct cell *cell = grid_cell(grid, size, kernel);
 	double scrub_ratio = 0;
@@ -245,7 +245,7 @@ static int build_cell(struct grid *grid, const struct dataset *data, size_t size
 
 static bool has_libc(const struct dataset *data, const struct grid *grid, uint64_t bytes)
 {
-	static _Thread_local struct cost_points points;
+	struct cost_points points;
 	struct cost_key key = {COST_CLEAR, PC_FLUSHED, bytes, grid->threads};
 
 	if (grid->intent == PAGECLEAR_SCRUB) {

@@ -43,6 +43,7 @@ struct grid {
 	uint64_t bytes[GRID_SIZES]; /* ascending */
 	double width[GRID_SIZES];   /* octaves that a cell speaks for */
 	unsigned epochs;
+	bool many;          /* they are those of DECIDE_MANY calibrations: set by decide() */
 	double sigma;       /* typical spread of a cell's l between epochs, as a standard deviation */
 	struct cell *cells; /* [sizes][pc_kernel_count] */
 };

@@ -64,6 +64,8 @@ struct meter_ops {
 	 * *whole_ns the probe as a whole. */
 	int (*probe)(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *loads,
 	             double *whole_ns);
+	/* Leaves the CPUs to others for so long, neither within a sample nor within a probe. May be NULL. */
+	void (*rest)(struct meter *meter, uint64_t ns);
 	/* What undid samples and rounds so far. May be NULL. */
 	void (*taints)(struct meter *meter, struct taints *out);
 	void (*free)(struct meter *meter);

@@ -162,6 +162,25 @@ static int real_probe(struct meter *meter, uint64_t bytes, enum pc_prior prior, 
 	return 0;
 }
 
+/* --- rest -------------------------------------------------------------------------------------------------------- */
+
+/* Absolute, so that signals don't lengthen it. */
+static void sleep_until(uint64_t ns)
+{
+	const struct timespec end = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+		;
+}
+
+static void real_rest(struct meter *meter, uint64_t ns)
+{
+	struct real_meter *real = (struct real_meter *)meter;
+
+	sleep_until(quiet_clock_ns(CLOCK_MONOTONIC) + ns);
+	quiet_rested(&real->quiet, ns);
+}
+
 /* --- life -------------------------------------------------------------------------------------------------------- */
 
 static void real_taints(struct meter *meter, struct taints *out)
@@ -187,6 +206,7 @@ static const struct meter_ops real_ops = {
 	.sample = real_sample,
 	.round_end = real_round_end,
 	.probe = real_probe,
+	.rest = real_rest,
 	.taints = real_taints,
 	.free = real_free,
 };

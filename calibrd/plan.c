@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "calibrd/costs.h"
 #include "calibrd/race.h"
 #include "calibrd/spot.h"
 #include "kernels/kernels.h"
@@ -12,9 +13,8 @@
 #define MIB (1024 * KIB)
 
 enum {
-	SMALLEST = 256,      /* up to here libpolicy inlines libc's memset */
-	SINGLE_MOST = 16384, /* small flushed sizes are also asked for alone */
-	SCRUB_LEAST = 4096,  /* from here the built-in policy scrubs otherwise than libc does */
+	SMALLEST = 256,     /* up to here libpolicy inlines libc's memset */
+	SCRUB_LEAST = 4096, /* from here the built-in policy scrubs otherwise than libc does */
 	SCRUB_MOST = 16 << 20,
 	THREADS_MOST = 64 << 20,
 	JOINING = 2, /* races that add kernels to what several threads are measured with */
@@ -105,7 +105,7 @@ static void add_size(struct plan *plan, uint64_t bytes, uint64_t memory_bytes)
 	add(plan, (struct block){.kind = BLOCK_CLEAR, .field = field, .prior = PC_FLUSHED, .bytes = bytes});
 	if (bytes <= 64 * MIB)
 		add(plan, (struct block){.kind = BLOCK_CLEAR, .field = field, .prior = PC_CACHED, .bytes = bytes});
-	if (bytes <= SINGLE_MOST)
+	if (costs_asked_alone(PC_FLUSHED, 1, bytes))
 		add(plan, (struct block){.kind = BLOCK_SINGLE, .prior = PC_FLUSHED, .bytes = bytes});
 	if (bytes >= SCRUB_LEAST && bytes <= SCRUB_MOST && (bytes & (bytes - 1)) == 0)
 		add(plan, (struct block){.kind = BLOCK_SCRUB,
@@ -197,8 +197,7 @@ bool plan_refine(struct plan *plan, enum pc_prior prior, unsigned threads, uint6
 	bool added = refine(plan, block);
 
 	block.kind = BLOCK_SINGLE;
-	if (prior == PC_FLUSHED && threads == 1 &&
-	    bytes <= SINGLE_MOST) /* small flushed sizes are asked for in two ways */
+	if (costs_asked_alone(prior, threads, bytes))
 		refine(plan, block);
 	return added;
 }

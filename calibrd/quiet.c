@@ -15,7 +15,8 @@
 enum {
 	STEAL_EVERY_NS = 10000000, /* /proc/stat counts in 10 ms units: reading it more often tells nothing */
 	REFERENCE_ROUNDS = 250,    /* half of what the best loop is the best of: some seconds of a calibration */
-	STAT_BYTES = 65536,        /* enough for the lines of some 600 CPUs; beyond, no time counts as stolen */
+	WARM_UP_NS = 10000000,
+	STAT_BYTES = 65536, /* enough for the lines of some 600 CPUs; beyond, no time counts as stolen */
 };
 
 uint64_t quiet_clock_ns(clockid_t clock)
@@ -220,6 +221,25 @@ bool quiet_round_end(struct quiet *quiet)
 	quiet->taints.strayed += !stolen && strayed;
 	quiet->taints.slow += !stolen && !strayed && slow;
 	return stolen || strayed || slow;
+}
+
+/* --- rests ------------------------------------------------------------------------------------------------------- */
+
+/* A CPU that has been idle runs slowly until its governor looks again, every 10 ms (intel_pstate's sampling interval,
+ * the usual rate limit of schedutil). */
+static void warm_up(struct quiet *quiet)
+{
+	uint64_t end = quiet_clock_ns(CLOCK_MONOTONIC) + WARM_UP_NS;
+
+	while (quiet_clock_ns(CLOCK_MONOTONIC) < end)
+		reference_ticks(quiet);
+}
+
+void quiet_rested(struct quiet *quiet, uint64_t ns)
+{
+	quiet->started.wall_ns += ns;
+	warm_up(quiet);
+	read_stolen(quiet);
 }
 
 /* --- life -------------------------------------------------------------------------------------------------------- */

@@ -43,6 +43,10 @@ void quiet_epoch(struct quiet *quiet);
 int quiet_round_begin(struct quiet *quiet);
 bool quiet_round_end(struct quiet *quiet);
 
+/* After a sleep of one's own of at least so long: neither counts as lost nor thins what was stolen, and the CPU has its
+ * speed again when this returns. */
+void quiet_rested(struct quiet *quiet, uint64_t ns);
+
 enum quiet_loss { QUIET_KEPT, QUIET_LOST, QUIET_MOVED };
 
 /* Before a sample. */

@@ -27,7 +27,7 @@ enum {
 /* True if under every condition measured so far `kernel` cannot plausibly win more than the margin against `rival`. */
 static bool beaten(const struct dataset *data, uint64_t bytes, unsigned kernel, unsigned rival)
 {
-	static _Thread_local struct cost_points pairs;
+	struct cost_points pairs;
 	unsigned seen = 0;
 
 	for (unsigned i = 0; i < CONDITIONS; i++) {
@@ -54,7 +54,7 @@ static bool loses_to(const struct dataset *data, uint64_t bytes, unsigned kernel
  * hearing: whoever has no more there is not judged by it. */
 static void find_distances(const struct dataset *data, const struct cost_key *key, uint32_t mask, double *behind)
 {
-	static _Thread_local struct cost_points pairs;
+	struct cost_points pairs;
 	double l[PC_KERNEL_MAX], best = INFINITY;
 
 	for (unsigned k = 1; k < pc_kernel_count; k++) {
@@ -124,7 +124,7 @@ static unsigned cheapest(const struct dataset *data, const struct cost_key *key,
 /* The largest size up to `most` at which libc and another kernel of the mask have undisturbed rounds. */
 static uint64_t largest_compared(const struct dataset *data, enum pc_prior prior, uint32_t mask, uint64_t most)
 {
-	static _Thread_local struct cost_points pairs;
+	struct cost_points pairs;
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < data->count; i++) {

@@ -149,7 +149,7 @@ static int look_at(struct plan *plan, const struct dataset *data, const struct d
 /* Undisturbed rounds of libc: the measure of all others. */
 static size_t undisturbed(const struct dataset *data, const struct block *block)
 {
-	static _Thread_local struct cost_points points;
+	struct cost_points points;
 	struct cost_key key = {COST_CLEAR, block->prior, block->bytes, block->threads};
 
 	if (block->kind == BLOCK_SINGLE)

@@ -12,6 +12,7 @@
 
 #include "calibrd/assemble.h"
 #include "calibrd/log.h"
+#include "calibrd/pool.h"
 #include "calibrd/publish.h"
 #include "calibrd/publish_file.h"
 
@@ -81,11 +82,14 @@ bool settle_has_rounds(const struct dataset *data)
 
 /* --- deciding ---------------------------------------------------------------------------------------------------- */
 
-static int decide_by(const struct config *config, const struct dataset *data, const struct calibration *calibration,
-                     const struct pc_document *old, struct decision *decision, struct pc_why *why)
+/* calibrations: that the data come from. */
+static int decide_by(const struct config *config, const struct dataset *data, unsigned calibrations,
+                     const struct calibration *calibration, const struct pc_document *old, struct decision *decision,
+                     struct pc_why *why)
 {
 	struct decide_input input = {
 		.data = data,
+		.calibrations = calibrations,
 		.kernels = settle_kernels(data, calibration, config),
 		.scrub_weight = config->scrub_weight,
 		.old = old,
@@ -102,7 +106,7 @@ int settle_probe(const struct config *config, const struct dataset *data, const 
 {
 	struct decision decision = {0};
 	struct probe_fit fit;
-	int r = decide_by(config, data, calibration, NULL, &decision, why);
+	int r = decide_by(config, data, 1, calibration, NULL, &decision, why);
 
 	if (r < 0)
 		return r;
@@ -139,12 +143,15 @@ static struct publish_target target(const struct config *config, struct store *s
 	};
 }
 
-static void log_lines(char *lines)
+static struct log_once warned;
+
+/* A folder that still can't be written is said once; what is kept beside has a new name each time. */
+static void log_warnings(char *lines)
 {
 	char *rest = NULL;
 
 	for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-		log_warning("%s", line);
+		log_once(&warned, LOG_LEVEL_WARNING, "%s", line);
 }
 
 /* The newest generation recorded, whatever its topology; 0 if there is none. Its text may be damaged. */
@@ -180,6 +187,18 @@ int settle_publish(const struct config *config, struct store *store, const struc
 	return e < 0 ? e : r;
 }
 
+/* That it is still there where it was is no news. */
+static void tell(int r, const struct publish_result *result, const char *before)
+{
+	unsigned long long generation = result->generation;
+
+	if (r == 0)
+		log_event(LOG_POLICY_PUBLISHED, LOG_LEVEL_NOTICE, "published generation %llu in %s", generation,
+		          result->path);
+	else if (strcmp(result->path, before) != 0)
+		log_info("generation %llu in %s is up to date", generation, result->path);
+}
+
 int settle_document(const struct settlement *what, const struct pc_document *document, int64_t calibration,
                     struct pc_why *why)
 {
@@ -189,11 +208,14 @@ int settle_document(const struct settlement *what, const struct pc_document *doc
 	snprintf(as.source, sizeof(as.source), "%s", what->source);
 	snprintf(as.topology, sizeof(as.topology), "%s", what->topology->id);
 	int r = settle_publish(what->config, what->store, &as, document, &result, why);
-	log_lines(result.warnings);
+	if (result.warnings[0] == '\0')
+		log_once_over(&warned);
+	log_warnings(result.warnings);
 	if (r >= 0) {
-		log_notice(r == 0 ? "published generation %llu in %s" : "generation %llu in %s is up to date",
-		           (unsigned long long)result.generation, result.path);
+		tell(r, &result, what->where);
 		memcpy(what->where, result.path, sizeof(result.path));
+		if (what->generation != NULL)
+			*what->generation = result.generation;
 	}
 	free(result.yaml);
 	return r;
@@ -210,6 +232,22 @@ static void log_refused(const struct decision *decision)
 			          decision->tables[i].threads);
 }
 
+/* From the epochs of the last calibrations together. */
+static int decide_pooled(const struct settlement *what, struct decision *decision, struct pc_why *why)
+{
+	struct dataset pool;
+	unsigned used;
+	int r = pool_collect(&pool, what->store, what->calibration, what->data, &used, why);
+
+	if (r < 0)
+		return r;
+	if (used > 1)
+		log_info("deciding by the epochs of the last %u calibrations", used);
+	r = decide_by(what->config, &pool, used, what->calibration, what->old, decision, why);
+	dataset_clear(&pool);
+	return r;
+}
+
 static int settle_anew(const struct settlement *what, struct pc_why *why)
 {
 	const struct calibration *calibration = what->calibration;
@@ -218,7 +256,7 @@ static int settle_anew(const struct settlement *what, struct pc_why *why)
 	                          .slow_ns = calibration->probe_slow_ns};
 	struct decision decision = {0};
 	struct pc_document document;
-	int r = decide_by(what->config, what->data, calibration, what->old, &decision, why);
+	int r = decide_pooled(what, &decision, why);
 
 	if (r < 0)
 		return r;
@@ -288,9 +326,10 @@ int settle_withdraw(const struct config *config, struct store *store, const char
 	struct publish_result result = {0};
 	int r = publish_withdraw(&where, topology, &result, why);
 
-	log_lines(result.warnings);
+	log_warnings(result.warnings);
 	if (r == 0)
-		log_notice("withdrew %s: it was made for another topology", result.path);
+		log_event(LOG_POLICY_WITHDRAWN, LOG_LEVEL_NOTICE, "withdrew %s: it was made for another topology",
+		          result.path);
 	free(result.yaml);
 	return r;
 }

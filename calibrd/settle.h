@@ -24,13 +24,15 @@ struct settlement {
 	struct store *store;
 	const struct topology *topology;
 	const struct calibration *calibration; /* done: knee, probe, quality and faulted are read */
-	const struct dataset *data;            /* NULL: publish `old` again as it is */
+	const struct dataset *data;            /* its own; NULL: publish `old` again as it is */
 	const struct pc_document *old;         /* last published for this topology, or NULL */
 	const char *source;                    /* "calibration", "restart" */
 	char *where;                           /* PUBLISH_PATH bytes: set to the policy's place once it is published */
+	uint64_t *generation;                  /* likewise, to the number it has there; may be NULL */
 };
 
-/* 0 published, 1 the same policy was there already, -errno with why. Says in the log what it did. Where the
+/* 0 published, 1 the same policy was there already, -errno with why. Says in the log what it did. Decides by the epochs
+ * of the calibration and those before it that fit (pool.h); once it is stored, whenever that is, the same. Where the
  * calibration's rounds are no longer kept, `old` is published again as it is; -ENODATA if there is none either. */
 int settle(const struct settlement *what, struct pc_why *why);
 

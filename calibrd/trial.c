@@ -61,7 +61,7 @@ static bool clears_up_to(const struct pc_kernel *kernel, unsigned char *end)
 }
 
 /* The area ends at a page that must not be touched. Exit codes: 0 right, 1 wrong, 2 no memory. */
-static void __attribute__((noreturn)) child(const struct pc_kernel *kernel)
+static void __attribute__((noreturn)) child(const struct pc_kernel *kernel, pid_t parent)
 {
 	const struct rlimit none = {0, 0};
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -70,6 +70,8 @@ static void __attribute__((noreturn)) child(const struct pc_kernel *kernel)
 	bool right;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it died before that: nobody would end a kernel that hangs */
+		_exit(2);
 	setrlimit(RLIMIT_CORE, &none);
 	/* Those that the worker ignores are meant for the terminal or service, and would look like faults. */
 	for (int s = 1; s < NSIG; s++)
@@ -134,11 +136,11 @@ static int wait_for(pid_t pid, unsigned deadline_ms)
 
 int trial_run(const struct pc_kernel *kernel, unsigned deadline_ms)
 {
-	pid_t pid = fork();
+	pid_t self = getpid(), pid = fork();
 
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		child(kernel);
+		child(kernel, self);
 	return wait_for(pid, deadline_ms);
 }

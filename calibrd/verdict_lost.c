@@ -50,7 +50,7 @@ static struct fate *find_fate(struct fates *fates, uint64_t bytes)
 /* Rounds that hold libc and the rival which has most of them; libc's own where it has no rivals. */
 static size_t compared_rounds(const struct verdict_facts *facts, const struct cost_key *key)
 {
-	static _Thread_local struct cost_points pairs;
+	struct cost_points pairs;
 	size_t most = 0;
 
 	for (unsigned k = (facts->kernels & ~1u) != 0 ? 1 : 0; k < pc_kernel_count; k++) {

@@ -54,6 +54,7 @@ struct verify_entrant {
 struct verify_cost {
 	float clear, read;
 	float displaced; /* all victims together, each less its no-clear control; any sign */
+	float alone;     /* one clear with ordinary work behind it, which is in it; see verify_point_alone() */
 };
 
 struct verify_point {
@@ -130,6 +131,11 @@ struct verify_way verify_choice(const struct pageclear_policy *policy, enum veri
 
 /* True if the samples of a point say something of that intent. */
 bool verify_point_serves(const struct verify_point *point, unsigned intent);
+
+/* True if under that intent a clear there is asked for in two ways, in a batch and alone. All that is compared with
+ * libc, libc again and calls without a hint included, then counts in the way in which it is dearer: as the decision
+ * counts (costs.h), so that what it does on purpose is no regret. */
+bool verify_point_alone(const struct verify_point *point, unsigned intent);
 
 /* How one way compares with another at a size: 95 % interval of the median over rounds of ln(cost of a / cost of b);
  * for scrub of differences, as shares of libc's cost. Infinite where either was hardly measured. */

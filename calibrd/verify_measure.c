@@ -93,6 +93,12 @@ static unsigned passes(const struct verifier *verifier, uint64_t bytes)
 	return bytes <= 2 * verifier->plan.knee_bytes ? 3 : 1;
 }
 
+/* A call without a hint is one intent's: cold's is not read after, hot's not asked for alone. */
+static bool is_only_for(const struct verify_entrant *entrant, unsigned intent)
+{
+	return entrant->kind == VERIFY_UNHINTED && entrant->intent == intent;
+}
+
 static int sample_clear(struct verifier *verifier, const struct verify_point *point,
                         const struct verify_entrant *entrant, struct verify_cost *out)
 {
@@ -103,8 +109,7 @@ static int sample_clear(struct verifier *verifier, const struct verify_point *po
 		.bytes = point->bytes,
 		.chunk = entrant->kind == VERIFY_KERNEL ? entrant->way.chunk : 0,
 		.passes = passes(verifier, point->bytes),
-		.read = point->shape != VERIFY_SCRUB &&
-	                !(entrant->kind == VERIFY_UNHINTED && entrant->intent == PAGECLEAR_COLD),
+		.read = point->shape != VERIFY_SCRUB && !is_only_for(entrant, PAGECLEAR_COLD),
 	};
 	struct meter_sample taken = {0};
 	int r = sample(verifier, &ask, &taken);
@@ -112,6 +117,26 @@ static int sample_clear(struct verifier *verifier, const struct verify_point *po
 	out->clear = (float)taken.ns;
 	if (ask.read)
 		out->read = (float)taken.read_ns;
+	return r;
+}
+
+/* In one piece whatever the way, as calibrations ask: no small extent is worth chunks. */
+static int sample_alone(struct verifier *verifier, const struct verify_point *point,
+                        const struct verify_entrant *entrant, struct verify_cost *out)
+{
+	struct meter_ask ask = {
+		.kernel = kernel_of(verifier->config, entrant),
+		.phase = PHASE_SINGLE,
+		.prior = PC_FLUSHED,
+		.bytes = point->bytes,
+	};
+	struct meter_sample taken = {0};
+	int r = 0;
+
+	if (is_only_for(entrant, PAGECLEAR_HOT))
+		return 0;
+	r = sample(verifier, &ask, &taken);
+	out->alone = (float)taken.ns;
 	return r;
 }
 
@@ -125,14 +150,19 @@ static size_t shuffled(struct verifier *verifier, unsigned *order, size_t count,
 	return count;
 }
 
-static int clear_round(struct verifier *verifier, const struct verify_point *point, struct verify_cost *costs)
+typedef int sampler(struct verifier *verifier, const struct verify_point *point, const struct verify_entrant *entrant,
+                    struct verify_cost *out);
+
+/* Every entrant once. */
+static int round_of(sampler *take, struct verifier *verifier, const struct verify_point *point,
+                    struct verify_cost *costs)
 {
 	unsigned order[VERIFY_ENTRANTS + 1];
 	size_t count = shuffled(verifier, order, point->entrant_count, false);
 	int r = 0;
 
 	for (size_t i = 0; i < count && r == 0; i++)
-		r = sample_clear(verifier, point, &point->entrants[order[i]], &costs[order[i]]);
+		r = take(verifier, point, &point->entrants[order[i]], &costs[order[i]]);
 	return r;
 }
 
@@ -169,10 +199,10 @@ static int victim_round(struct verifier *verifier, const struct verify_point *po
 }
 
 /* An extent that the private caches hold displaces nothing beyond them. */
-static int scrub_round(struct verifier *verifier, const struct verify_point *point, struct verify_cost *costs)
+static int victim_rounds(struct verifier *verifier, const struct verify_point *point, struct verify_cost *costs)
 {
 	unsigned parts = point->bytes >= verifier->plan.victim_bytes[1] ? VERIFY_VICTIMS : VERIFY_VICTIMS - 1;
-	int r = clear_round(verifier, point, costs);
+	int r = 0;
 
 	for (size_t e = 0; e < point->entrant_count; e++)
 		costs[e].displaced = 0;
@@ -191,10 +221,13 @@ static int one_round(struct verifier *verifier, struct verify_point *point)
 	bool tainted;
 
 	for (size_t e = 0; e < VERIFY_ENTRANTS; e++)
-		costs[e] = (struct verify_cost){NAN, NAN, NAN};
+		costs[e] = (struct verify_cost){NAN, NAN, NAN, NAN};
 	if (r == 0)
-		r = point->shape == VERIFY_SCRUB ? scrub_round(verifier, point, costs)
-		                                 : clear_round(verifier, point, costs);
+		r = round_of(sample_clear, verifier, point, costs);
+	if (r == 0 && verify_point_alone(point, PAGECLEAR_COLD))
+		r = round_of(sample_alone, verifier, point, costs);
+	if (r == 0 && point->shape == VERIFY_SCRUB)
+		r = victim_rounds(verifier, point, costs);
 	tainted = verifier->meter->ops->round_end(verifier->meter);
 	if (r < 0)
 		return r;
@@ -284,8 +317,11 @@ static int run(struct verifier *verifier, struct pc_why *why)
 	if (verifier->round_ns == NULL || verifier->taken == NULL)
 		return pc_why(why, -ENOMEM, "out of memory");
 	verifier->started_ns = verifier->meter->ops->now_ns(verifier->meter);
-	for (; verifier->epoch < verifier->effort->epochs && r == 0; verifier->epoch++)
-		r = run_epoch(verifier);
+	for (; verifier->epoch < verifier->effort->epochs && r == 0; verifier->epoch++) {
+		r = progress(verifier);
+		if (r == 0)
+			r = run_epoch(verifier);
+	}
 	return r < 0 ? pc_why(why, r, "measuring failed: %s", strerror(-r)) : 0;
 }
 

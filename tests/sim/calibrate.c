@@ -19,6 +19,23 @@ int calibrate_decide(struct calibrated *calibration, const struct sim_host *host
 	return decide(&input, &calibration->decision);
 }
 
+int calibrate_together(struct decision *out, const struct sim_host *host, const struct dataset *const *parts,
+                       size_t count, const struct pc_document *old)
+{
+	struct dataset pool;
+	int r = pool_join(&pool, parts, count);
+
+	if (r == 0)
+		r = decide(&(struct decide_input){.data = &pool,
+		                                  .calibrations = (unsigned)count,
+		                                  .kernels = host->kernels,
+		                                  .scrub_weight = calibrate_scrub_weight,
+		                                  .old = old},
+		           out);
+	dataset_clear(&pool);
+	return r;
+}
+
 /* Bits of the kernels that a policy names. */
 static uint32_t named(const struct pc_document *old)
 {

@@ -4,6 +4,7 @@
 
 #include "calibrd/bench.h"
 #include "calibrd/decide.h"
+#include "calibrd/pool.h"
 #include "tests/sim/meter_sim.h"
 
 struct calibrate_setting {
@@ -33,6 +34,9 @@ int calibrate(struct calibrated *out, const struct sim_host *host, const struct 
               uint64_t seed);
 /* Decides again, with the rules of a document before it. */
 int calibrate_decide(struct calibrated *calibration, const struct sim_host *host, const struct pc_document *old);
+/* Decides from several calibrations, at most POOL_MOST, the newest first, as settle() does. As calibrate_with(). */
+int calibrate_together(struct decision *out, const struct sim_host *host, const struct dataset *const *parts,
+                       size_t count, const struct pc_document *old);
 void calibration_free(struct calibrated *calibration);
 
 /* $PAGECLEAR_SEEDS if set, else `usual`: how many seeds a test goes through. */

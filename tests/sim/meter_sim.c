@@ -134,7 +134,7 @@ static void step_round(struct sim_meter *sim)
 
 static double octaves(const struct sim_meter *sim)
 {
-	return clamped(sim->epoch_octaves + sim->walk_octaves);
+	return clamped(sim->noise->shift + sim->epoch_octaves + sim->walk_octaves);
 }
 
 /* --- the meter --------------------------------------------------------------------------------------------------- */
@@ -300,6 +300,11 @@ static int sim_probe(struct meter *meter, uint64_t bytes, enum pc_prior prior, u
 	return 0;
 }
 
+static void sim_rest(struct meter *meter, uint64_t ns)
+{
+	((struct sim_meter *)meter)->clock_ns += (double)ns;
+}
+
 static void sim_free(struct meter *meter)
 {
 	free(meter);
@@ -313,6 +318,7 @@ static const struct meter_ops sim_ops = {
 	.sample = sim_sample,
 	.round_end = sim_round_end,
 	.probe = sim_probe,
+	.rest = sim_rest,
 	.free = sim_free,
 };
 

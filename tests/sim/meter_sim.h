@@ -20,8 +20,10 @@ struct sim_noise {
 	double spikes;   /* share of samples that take ten times as long, unnoticed */
 	double steal;    /* share of rounds during which time is stolen: slower by half, and noticed */
 	double switches; /* share of samples that a switch of context lengthens by half, noticed */
-	double knee;     /* octaves by which the last-level cache is larger or smaller than it says: it walks from epoch
-	                  * to epoch, half of the way back to what it says each time, and a third as far within one */
+	double shift;    /* octaves by which the last-level cache is larger than it says, all the time: what a neighbour
+	                  * that stays for hours leaves of it */
+	double knee; /* octaves by which it is larger or smaller than that: it walks from epoch to epoch, half of the
+	              * way back each time, and a third as far within one */
 };
 
 /* The moderate noise of a shared guest (background: paired MAD about 8 %). */

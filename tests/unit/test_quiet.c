@@ -312,21 +312,30 @@ static void test_marks_cost_a_sample_nothing(void)
 	CU_ASSERT(kept > 0);
 }
 
+/* Pinned, as samples are: a sleeper that wakes up on another CPU has moved. */
 static void test_a_sleep_is_lost_time(void)
 {
-	struct quiet_mark mark = quiet_mark();
+	struct quiet quiet;
+	struct quiet_mark mark;
 
+	start(&quiet);
+	mark = quiet_mark();
 	usleep(20000);
 	CU_ASSERT_EQUAL(quiet_disturbed(&mark, 1e6), QUIET_LOST);
+	stop(&quiet);
 }
 
 /* Part of a sample that takes long: others may have had their turn, and nobody minds. */
 static void test_a_short_sleep_in_a_long_sample(void)
 {
-	struct quiet_mark mark = quiet_mark();
+	struct quiet quiet;
+	struct quiet_mark mark;
 
+	start(&quiet);
+	mark = quiet_mark();
 	usleep(1000);
 	CU_ASSERT_EQUAL(quiet_disturbed(&mark, 1e15), QUIET_KEPT);
+	stop(&quiet);
 }
 
 /* A child that stops itself in the middle of a sample; its exit status is what it thinks of that. */
@@ -337,8 +346,11 @@ static void test_a_stop_is_lost_time(void)
 
 	CU_ASSERT_FATAL(pid >= 0);
 	if (pid == 0) {
-		struct quiet_mark mark = quiet_mark();
+		struct quiet quiet;
+		struct quiet_mark mark;
 
+		start(&quiet);
+		mark = quiet_mark();
 		raise(SIGSTOP);
 		_exit((int)quiet_disturbed(&mark, 1e6));
 	}
@@ -362,6 +374,25 @@ static void test_all_lost_time_adds_up(void)
 	CU_ASSERT(taints.lost_ms >= 49);
 	CU_ASSERT(taints.passed_ms >= taints.lost_ms);
 	CU_ASSERT_EQUAL(taints.cpu, quiet.cpu);
+	stop(&quiet);
+}
+
+/* One's own rests are neither lost nor passed. */
+static void test_a_rest_is_not_lost_time(void)
+{
+	struct quiet quiet;
+	struct taints taints;
+	uint64_t before = quiet_clock_ns(CLOCK_MONOTONIC_RAW), passed_ms;
+
+	start(&quiet);
+	usleep(50000);
+	quiet_rested(&quiet, 49 * MS); /* a millisecond for a clock that NTP slews */
+	CU_ASSERT(quiet.stolen_since_ns >= before);
+	quiet_taints(&quiet, &taints);
+	passed_ms = (quiet_clock_ns(CLOCK_MONOTONIC_RAW) - before) / MS;
+	CU_ASSERT(taints.passed_ms + 49 <= passed_ms + 1);
+	CU_ASSERT(taints.passed_ms >= 9); /* warming up is work */
+	CU_ASSERT(taints.lost_ms <= taints.passed_ms);
 	stop(&quiet);
 }
 
@@ -408,6 +439,7 @@ static const struct unit_test tests[] = {
 	{"a short sleep in a long sample", test_a_short_sleep_in_a_long_sample},
 	{"a stop is lost time", test_a_stop_is_lost_time},
 	{"all lost time adds up", test_all_lost_time_adds_up},
+	{"a rest is not lost time", test_a_rest_is_not_lost_time},
 	{"a migration", test_a_migration},
 };
 

@@ -1,103 +1,8 @@
-/* A policy that was rolled back to stands, and until when; with a real database and real files. */
+/* A policy that somebody wished for stands, and until when; rollbacks; with a real database and real files. */
 #include "calibrd/rollback.h"
 
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "calibrd/export.h"
-#include "pageclear/policy.h"
-#include "tests/unit/store_sample.h"
-
-enum { FINISHED = 1700000060, LATER = FINISHED + 100 };
-
-static struct config config;
-static struct topology topology;
-static struct store *store;
-static struct calibration calibration;
-static struct settlement what;
-static struct pc_why why;
-static char database[512], place[PUBLISH_PATH];
-
-static struct pc_rule rules[] = {{.kernel = "libc"}, {.from = 4096, .kernel = "stosb", .gain = 2}};
-static struct pc_table table = {PAGECLEAR_COLD, PC_FLUSHED, 1, 2, rules};
-
-/* --- a host ------------------------------------------------------------------------------------------------------ */
-
-/* Records a policy whose second rule begins at `from`, as if it had been published at that time. */
-static void publish_past(uint64_t generation, uint64_t from, const char *source, const char *id, int64_t at)
-{
-	struct pc_document document = {.generation = generation,
-	                               .version = "0.1.0",
-	                               .written = "2026-11-30T10:42:07Z",
-	                               .quality = "good",
-	                               .arch = "x86_64",
-	                               .cpu_count = 1,
-	                               .cpus = {"GenuineIntel 6/106/6"},
-	                               .table_count = 1,
-	                               .tables = &table};
-	struct published row = {.generation = generation, .calibration = calibration.id, .at = at};
-	size_t len;
-
-	rules[1].from = from;
-	snprintf(document.topology, sizeof(document.topology), "%s", id);
-	snprintf(row.topology, sizeof(row.topology), "%s", id);
-	snprintf(row.source, sizeof(row.source), "%s", source);
-	CU_ASSERT_EQUAL_FATAL(export_yaml(&document, &row.yaml, &len, &why), 0);
-	CU_ASSERT_EQUAL_FATAL(store_publish(store, &row, &why), 0);
-	if (strcmp(id, "0123456789ab") == 0)
-		sample_write(config.policy, row.yaml, len);
-	free(row.yaml);
-}
-
-/* A calibration at FINISHED, its policy, generation 1, then another, generation 2. */
-static void start(void)
-{
-	struct dataset none = {0};
-	char folder[512];
-
-	topology = sample_topology;
-	config = (struct config){.scrub_weight = 0.1};
-	snprintf(folder, sizeof(folder), "%s", sample_path("etc"));
-	CU_ASSERT_EQUAL_FATAL(mkdir(folder, 0755), 0);
-	CU_ASSERT_FATAL(snprintf(config.policy, CONFIG_PATH, "%s/policy.yaml", folder) < CONFIG_PATH);
-	snprintf(database, sizeof(database), "%s", sample_path("db"));
-	store = sample_open(database, STORE_WRITE);
-	calibration =
-		(struct calibration){.effort = "quick", .quality = "good", .started = 1700000000, .finished = FINISHED};
-	CU_ASSERT_EQUAL_FATAL(store_begin(store, &topology, &calibration, &why), 0);
-	CU_ASSERT_EQUAL_FATAL(store_finish(store, &calibration, &none, &why), 0);
-	what = (struct settlement){.config = &config,
-	                           .store = store,
-	                           .topology = &topology,
-	                           .calibration = &calibration,
-	                           .source = "restart",
-	                           .where = place};
-	publish_past(1, 4096, "calibration", "0123456789ab", FINISHED);
-	publish_past(2, 8192, "restart", "0123456789ab", FINISHED + 1);
-	place[0] = '\0';
-}
-
-static void stop(void)
-{
-	store = store_close(store);
-}
-
-static uint64_t second_rule(void)
-{
-	struct pc_document *document = NULL;
-
-	CU_ASSERT_EQUAL_FATAL(pc_document_read(&document, config.policy, &why), 0);
-	uint64_t from = document->tables[0].rules[1].from;
-	pc_document_free(document);
-	return from;
-}
-
-static const char *newest(void)
-{
-	return sample_sql(database, "SELECT generation || ' ' || source || ' ' || calibration FROM published "
-	                            "ORDER BY generation DESC LIMIT 1");
-}
+#include "calibrd/import.h"
+#include "tests/unit/past.h"
 
 /* --- standing ---------------------------------------------------------------------------------------------------- */
 
@@ -150,9 +55,9 @@ static void a_calibration_ends_it(void)
 {
 	start();
 	publish_past(3, 4096, "rollback", "0123456789ab", LATER);
-	calibration.finished = LATER + 1; /* its policy may have been the same, and so was not recorded */
+	calibration.id++; /* its policy may have been the same, and so was not recorded */
 	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 2);
-	calibration.finished = FINISHED;
+	calibration.id--;
 	publish_past(4, 8192, "calibration", "0123456789ab", LATER + 1);
 	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 2);
 	stop();
@@ -166,6 +71,45 @@ static void of_another_topology(void)
 	publish_past(4, 4096, "rollback", "0123456789ab", LATER);
 	publish_past(5, 8192, "calibration", "ba9876543210", LATER + 9);
 	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 1);
+	stop();
+}
+
+/* An import is a wish as well; the last one counts, whichever it is. */
+static void imports_stand_too(void)
+{
+	start();
+	publish_past(3, 4096, "rollback", "0123456789ab", LATER);
+	publish_past(4, 8192, IMPORT_SOURCE, "0123456789ab", LATER);
+	CU_ASSERT_EQUAL(unlink(config.policy), 0);
+	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 0);
+	CU_ASSERT_EQUAL(second_rule(), 8192);
+	calibration.id++;
+	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 2);
+	stop();
+}
+
+/* A host that never measured: nothing ends the wish, and there is nothing else to decide by. */
+static void without_a_calibration(void)
+{
+	const struct pc_kernel *kernel = pc_kernel_find("stosb");
+	struct pc_document *document = NULL;
+
+	start();
+	what.calibration = NULL;
+	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 2);
+	publish_past(3, 4096, IMPORT_SOURCE, "0123456789ab", 1);
+	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 1);
+	if (kernel != NULL) {
+		config.exclude = 1u << pc_kernel_index(kernel);
+		CU_ASSERT_EQUAL(rollback_stand(&what, &why), 0);
+		CU_ASSERT_EQUAL_FATAL(pc_document_read(&document, config.policy, &why), 0);
+		CU_ASSERT_EQUAL(settle_named(document), 1);
+		pc_document_free(document);
+		config.exclude = 0;
+		CU_ASSERT_EQUAL(rollback_stand(&what, &why), 0);
+		CU_ASSERT_STRING_EQUAL(newest_two(), "5 restart, 4 restart");
+	}
+	CU_ASSERT_EQUAL(second_rule(), 4096);
 	stop();
 }
 
@@ -218,6 +162,109 @@ static void a_text_that_was_damaged(void)
 	stop();
 }
 
+/* --- rolling back ------------------------------------------------------------------------------------------------ */
+
+/* What the last call said is in force, and that a restart leaves it there. */
+static void in_force(uint64_t published, uint64_t generation, uint64_t from)
+{
+	CU_ASSERT_EQUAL(published, generation);
+	CU_ASSERT_EQUAL(second_rule(), from);
+	CU_ASSERT_STRING_EQUAL(place, config.policy);
+	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 1);
+	CU_ASSERT_EQUAL(second_rule(), from);
+}
+
+static void rolls_back(void)
+{
+	uint64_t published = 0;
+
+	start();
+	CU_ASSERT_EQUAL(rollback_to(&what, 1, &published, &why), 0);
+	CU_ASSERT_STRING_EQUAL(newest(), "3 rollback 1");
+	in_force(published, 3, 4096);
+	CU_ASSERT_EQUAL(rollback_to(&what, 1, &published, &why), 1);
+	in_force(published, 3, 4096);
+	CU_ASSERT_EQUAL(rollback_to(&what, 2, &published, &why), 0);
+	in_force(published, 4, 8192);
+	stop();
+}
+
+/* The wish is recorded without them, so that it is whole again once they are gone. */
+static void rolls_back_under_pins(void)
+{
+	struct pin pin = {PAGECLEAR_COLD, PC_FLUSHED, false, 1024, 2048, 0};
+	uint64_t published = 0;
+
+	start();
+	config.pins = &pin;
+	config.pin_count = 1;
+	CU_ASSERT_EQUAL(rollback_to(&what, 1, &published, &why), 0);
+	CU_ASSERT_STRING_EQUAL(newest_two(), "4 restart, 3 rollback");
+	in_force(published, 4, 1024);
+	CU_ASSERT_EQUAL(rollback_to(&what, 1, &published, &why), 1);
+	in_force(published, 4, 1024);
+	config.pin_count = 0;
+	CU_ASSERT_EQUAL(rollback_stand(&what, &why), 0);
+	CU_ASSERT_EQUAL(second_rule(), 4096);
+	CU_ASSERT_STRING_EQUAL(newest_two(), "5 restart, 4 restart");
+	stop();
+}
+
+static void refused(uint64_t generation, int code, const char *reason)
+{
+	uint64_t published = 77;
+	struct pc_why said = {""};
+
+	CU_ASSERT_EQUAL(rollback_to(&what, generation, &published, &said), code);
+	CU_ASSERT_STRING_EQUAL(said.text, reason);
+	CU_ASSERT_EQUAL(published, 77);
+	CU_ASSERT_EQUAL(second_rule(), 8192);
+	CU_ASSERT_STRING_EQUAL(place, "");
+}
+
+static void generations_that_there_are_not(void)
+{
+	start();
+	refused(0, -ENOENT, "generation 0 was never published");
+	refused(3, -ENOENT, "generation 3 was never published");
+	refused(UINT64_MAX, -ENOENT, "generation 18446744073709551615 was never published");
+	sample_change(database, "UPDATE published SET yaml = 'format: 99' WHERE generation = 1");
+	refused(1, -EUCLEAN, "database: the text of generation 1 is damaged");
+	stop();
+}
+
+static void rollbacks_to_another_host(void)
+{
+	start();
+	publish_past(3, 4096, "calibration", "ba9876543210", FINISHED);
+	refused(3, -ESTALE, "generation 3 was made for topology ba9876543210, this host is 0123456789ab");
+	sample_change(database, "UPDATE published SET topology = 'ba9876543210' WHERE generation = 1");
+	refused(1, -ESTALE, "generation 1 was made for topology ba9876543210, this host is 0123456789ab");
+	strcpy(topology.cores[0].signature, "GenuineIntel 6/106/7");
+	refused(2, -ESTALE, "generation 2 was made for another CPU: GenuineIntel 6/106/6");
+	strcpy(topology.cores[0].signature, "GenuineIntel 6/106/6");
+	strcpy(topology.arch, "aarch64");
+	refused(2, -ESTALE, "generation 2 was made for another CPU: GenuineIntel 6/106/6");
+	stop();
+}
+
+static void rollbacks_to_barred_kernels(void)
+{
+	const struct pc_kernel *kernel = pc_kernel_find("stosb");
+
+	if (kernel == NULL) {
+		unit_skip("no stosb on this architecture");
+		return;
+	}
+	start();
+	config.exclude = 1u << pc_kernel_index(kernel);
+	refused(1, -EPERM, "generation 1 chooses stosb, which calibrd.yaml excludes");
+	config.exclude = 0;
+	sample_change(database, "UPDATE calibration SET faulted = 'sse2 stosb'");
+	refused(1, -EPERM, "generation 1 chooses a kernel that has failed its trial on this host since: stosb");
+	stop();
+}
+
 static const struct unit_test tests[] = {
 	{"nobody rolled back", nobody_rolled_back},
 	{"stands", stands},
@@ -225,9 +272,16 @@ static const struct unit_test tests[] = {
 	{"the last rollback counts", the_last_rollback_counts},
 	{"a calibration ends it", a_calibration_ends_it},
 	{"of another topology", of_another_topology},
+	{"imports stand too", imports_stand_too},
+	{"without a calibration", without_a_calibration},
 	{"barred kernels", barred_kernels},
 	{"pins come last", pins_come_last},
 	{"a text that was damaged", a_text_that_was_damaged},
+	{"rolls back", rolls_back},
+	{"rolls back under pins", rolls_back_under_pins},
+	{"generations that there are not", generations_that_there_are_not},
+	{"rollbacks to another host's", rollbacks_to_another_host},
+	{"rollbacks to barred kernels", rollbacks_to_barred_kernels},
 };
 
 UNIT_MAIN("rollback", tests)
