@@ -8,7 +8,10 @@ CC = gcc
 
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
-override CPPFLAGS += -I. -Ilibpolicy/include -D_GNU_SOURCE -DPAGECLEAR_VERSION='"$(VERSION)"'
+# Only a child that asks libcpuid loads it, and only the very version whose headers it was compiled with.
+LIBCPUID := $(shell readelf -d "$$($(CC) -print-file-name=libcpuid.so)" 2>/dev/null | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+override CPPFLAGS += -I. -Ilibpolicy/include -D_GNU_SOURCE -DPAGECLEAR_VERSION='"$(VERSION)"' \
+	-DLIBCPUID_SONAME='"$(LIBCPUID)"'
 # No link-time optimisation: the archive is one object with its internals made local, which intermediate code would not survive.
 override CFLAGS += -std=gnu11 $(WARN) -fvisibility=hidden -fno-lto -MMD -MP $(SANITIZE)
 override LDFLAGS += $(SANITIZE)
@@ -33,7 +36,7 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE = $(call objects,$(KERNELS) $(POLICY))
 BODY = $(CORE) $(call objects,$(CALIBRD)) $(B)/gen/migrations.o
 LIBS_POLICY := -lyaml
-LIBS_CALIBRD := $(LIBS_POLICY) -lsqlite3 -lsystemd -lcpuid -lm -lpthread
+LIBS_CALIBRD := $(LIBS_POLICY) -lsqlite3 -lsystemd -lm -lpthread
 LIBS_CALIBCTL := $(LIBS_CALIBRD) -ljansson
 
 all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc $(B)/calibrd $(B)/calibctl
@@ -115,17 +118,17 @@ $(B)/test-%: $(B)/obj/tests/unit/test_%.o $(B)/obj/tests/unit/harness.o $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LIBS_CALIBRD)
 
-$(addprefix $(B)/test-calibctl_,words where story evidence diff_rules diff_cost history_line): \
-	$(call objects,$(addprefix calibctl/,words.c where.c story.c evidence.c diff_rules.c diff_cost.c history_line.c))
+$(addprefix $(B)/test-calibctl_,words where story evidence diff_rules diff_cost history_line job): \
+	$(call objects,$(addprefix calibctl/,words.c where.c story.c evidence.c diff_rules.c diff_cost.c history_line.c job.c))
 
-$(B)/test-calibctl_verify_print: $(call objects,$(addprefix calibctl/,verify_print.c subject.c where.c words.c output.c json.c \
-	columns.c))
+$(B)/test-calibctl_verify_print: $(call objects,$(addprefix calibctl/,verify_print.c verify_restore.c subject.c where.c words.c \
+	output.c json.c columns.c))
 $(B)/test-calibctl_verify_print: LIBS_CALIBRD += -ljansson
 
 # bench's parts are tested together: its loops, on a meter that is not there.
 BENCH_TESTS := $(addprefix $(B)/test-,$(filter calibctl_bench%,$(UNITS)))
 $(BENCH_TESTS): $(call objects,$(filter calibctl/bench%,$(CALIBCTL)) $(addprefix calibctl/,args.c words.c tried.c output.c json.c \
-	columns.c))
+	columns.c signals.c))
 $(BENCH_TESTS): LIBS_CALIBRD += -ljansson
 
 $(B)/sim-%: $(B)/obj/tests/sim/test_%.o $(call objects,$(SIM) tests/unit/harness.c) $(BODY)
@@ -150,20 +153,34 @@ $(B)/calibrd-faulty: $(B)/obj/calibrd/main.o $(B)/obj/kernels/table-faulty.o $(f
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
+# calibrd with a simulated meter, for tests that go through many calibrations.
+FAST := -Wl,--wrap=meter_real_new -Wl,--wrap=trial_run -Wl,--wrap=surroundings_find
+$(B)/calibrd-fast: $(call objects,tests/fast/meter.c $(addprefix tests/sim/,meter_sim.c sim_host.c hosts.c)) \
+	$(B)/obj/calibrd/main.o $(BODY)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(FAST) -o $@ $^ $(LIBS_CALIBRD)
+
+# What tests put before the system's own functions.
+$(B)/shim-%.so: tests/shims/%.c
+	@mkdir -p $(B)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared -fPIC -o $@ $<
+
 units: $(addprefix $(B)/test-,$(UNITS))
 sims: $(addprefix $(B)/sim-,$(SIMS))
-tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty $(B)/bench-perf
+tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty $(B)/calibrd-fast $(B)/shim-clock.so \
+	$(B)/bench-perf
 benches: $(addprefix $(B)/bench-,$(BENCHES))
 tests: units sims tools
 
 # --- slower tiers ----------------------------------------------------------------------------------------------------
 
 SOURCES := $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c tests/unit/*.c tests/sim/*.c tests/tools/*.c \
-	tests/bench/*.c tests/fuzz/*.c)
+	tests/bench/*.c tests/fast/*.c tests/shims/*.c tests/fuzz/*.c)
 HEADERS := $(wildcard kernels/*.h libpolicy/*.h libpolicy/include/pageclear/*.h calibrd/*.h calibctl/*.h tests/*/*.h)
 STRICT := WERROR=-Werror
 TIDY = clang-tidy --quiet --warnings-as-errors="*" "$$1" -- -std=gnu11 -I. -Ilibpolicy/include -D_GNU_SOURCE \
-	-DPAGECLEAR_VERSION="\"\""
+	-DPAGECLEAR_VERSION="\"\"" -DLIBCPUID_SONAME="\"\""
 
 # Both compilers strictly, arm64 for all that is not x86 by nature, format, two analysers, shell and man pages.
 lint: deps-check
@@ -174,13 +191,13 @@ lint: deps-check
 	@echo clang-format
 	@clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 --inline-suppr \
-		--suppressions-list=tests/cppcheck.txt -I. -Ilibpolicy/include -DPAGECLEAR_VERSION='""' -D__x86_64__ \
+		--suppressions-list=tests/cppcheck.txt -I. -Ilibpolicy/include -DPAGECLEAR_VERSION='""' -DLIBCPUID_SONAME='""' -D__x86_64__ \
 		kernels libpolicy calibrd calibctl
 	@echo clang-tidy
 	@printf '%s\n' $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c) | \
 		xargs -P 2 -n 1 sh -c '$(TIDY) 2>/dev/null' tidy
 	shellcheck tests/run tests/deps tests/bench/run .ci/run schema/embed.sh tests/cli/*.bats \
-		tests/cli/*.bash tests/system/*.bats
+		tests/cli/*.bash tests/system/*.bats tests/system/*.bash
 	mandoc -Tlint -Wwarning man/*.[1-8]
 
 # Kernels and library for arm64: objects of the whole library, whose one foreign part is libyaml.
@@ -207,12 +224,16 @@ check-all: deps-check
 	B=$(B)/tsan ONLY=meter_taint tests/run units
 	$(MAKE) fuzz FUZZ_SECONDS=20
 	$(MAKE) all tools sims
+	$(MAKE) B=$(B)/asan SANITIZE="$(SANITIZERS)" $(B)/asan/tool-bus_stand
+	B=$(B) BUS_STAND=$(B)/asan/tool-bus_stand ONLY=cli-bus tests/run cli
 	B=$(B) PAGECLEAR_SEEDS=100 tests/run sims
+	B=$(B) ONLY=kills PAGECLEAR_KILLS=200 TEST_TIMEOUT=1800 tests/run cli
+	B=$(B) ONLY=readers PAGECLEAR_PUBLICATIONS=10000 TEST_TIMEOUT=1800 tests/run cli
 	B=$(B) tests/run system
 
 FUZZ_SECONDS ?= 600
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-$(B)/fuzz-%: tests/fuzz/fuzz_%.c $(KERNELS) $(POLICY) $(CALIBRD) $(B)/gen/migrations.c
+$(B)/fuzz-%: tests/fuzz/fuzz_%.c $(KERNELS) $(POLICY) $(CALIBRD) $(B)/gen/migrations.c $(HEADERS)
 	$(call say,LINK)
 	$(Q)clang $(CPPFLAGS) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ \
 		$(filter %.c,$^) $(LIBS_CALIBRD)
@@ -231,6 +252,7 @@ bench: deps
 
 # --- install ---------------------------------------------------------------------------------------------------------
 
+# A function without a page of its own stands on another's, under NAME: as alias.3:page.3.
 install: all
 	install -D -m 755 $(B)/calibrd $(DESTDIR)$(PREFIX)/sbin/calibrd
 	install -D -m 755 $(B)/calibctl $(DESTDIR)$(PREFIX)/bin/calibctl
@@ -243,11 +265,28 @@ install: all
 	install -D -m 644 configs/calibrd.yaml $(DESTDIR)$(PREFIX)/lib/pageclear/calibrd.yaml
 	[ -e $(DESTDIR)/etc/pageclear/calibrd.yaml ] || \
 		install -D -m 644 configs/calibrd.yaml $(DESTDIR)/etc/pageclear/calibrd.yaml
-	install -d $(DESTDIR)$(PREFIX)/share/pageclear $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -d $(DESTDIR)/etc/pageclear/calibrd.yaml.d $(DESTDIR)$(PREFIX)/share/pageclear \
+		$(DESTDIR)$(PREFIX)/share/dbus-1/interfaces $(DESTDIR)$(PREFIX)/share/dbus-1/system.d \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system
 	install -m 644 schema/*.json $(DESTDIR)$(PREFIX)/share/pageclear
+	install -m 644 schema/*.xml $(DESTDIR)$(PREFIX)/share/dbus-1/interfaces
+	install -m 644 configs/*.conf $(DESTDIR)$(PREFIX)/share/dbus-1/system.d
+	install -D -m 644 systemd/pageclear.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/pageclear.conf
+	install -D -m 644 systemd/pageclear.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/pageclear.catalog
 	sed 's|@PREFIX@|$(PREFIX)|' systemd/calibrd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/calibrd.service
 	for page in man/*.[1-8]; do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
+
+# What install put there and no more: configuration, policy and measurements stay.
+uninstall:
+	cd $(DESTDIR)$(PREFIX)/ && rm -f sbin/calibrd bin/calibctl include/pageclear/policy.h lib/pageclear/calibrd.yaml \
+		lib/systemd/system/calibrd.service lib/systemd/catalog/pageclear.catalog lib/tmpfiles.d/pageclear.conf \
+		$(addprefix share/pageclear/,$(notdir $(wildcard schema/*.json))) \
+		$(addprefix share/dbus-1/interfaces/,$(notdir $(wildcard schema/*.xml))) \
+		$(addprefix share/dbus-1/system.d/,$(notdir $(wildcard configs/*.conf))) \
+		$(foreach page,$(notdir $(wildcard man/*.[1-8])),share/man/man$(subst .,,$(suffix $(page)))/$(page))
+	cd $(DESTDIR)$(LIBDIR)/ && rm -f libpolicy.so.$(VERSION) libpolicy.so.0 libpolicy.so libpolicy.a pkgconfig/libpolicy.pc
+	-cd $(DESTDIR)$(PREFIX)/ && rmdir include/pageclear lib/pageclear share/pageclear
 
 clean:
 	rm -rf $(B)
@@ -261,11 +300,11 @@ help:
 	@echo 'make fuzz        libFuzzer on all that parses ($(FUZZ_SECONDS) s each)'
 	@echo 'make check-arm64 what is not x86 by nature compiles for arm64'
 	@echo 'make deps        install the packages that the build needs'
-	@echo 'make install     DESTDIR= PREFIX=$(PREFIX)'
+	@echo 'make install     DESTDIR= PREFIX=$(PREFIX); uninstall leaves configuration, policy and measurements'
 
 FORCE:
 
 .PHONY: FORCE all calibrate check deps deps-check units sims tools benches tests lint check-arm64 check-all fuzz bench install \
-	clean help
+	uninstall clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

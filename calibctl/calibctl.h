@@ -39,6 +39,10 @@ enum outcome verb_diff(struct calibctl *ctl, struct args *args);
 enum outcome verb_rollback(struct calibctl *ctl, struct args *args);
 enum outcome verb_verify(struct calibctl *ctl, struct args *args);
 enum outcome verb_status(struct calibctl *ctl, struct args *args);
+enum outcome verb_calibrate(struct calibctl *ctl, struct args *args);
+enum outcome verb_cancel(struct calibctl *ctl, struct args *args);
+enum outcome verb_wait(struct calibctl *ctl, struct args *args);
+enum outcome verb_import(struct calibctl *ctl, struct args *args);
 enum outcome verb_bench(struct calibctl *ctl, struct args *args);
 enum outcome verb_help(struct calibctl *ctl, struct args *args);
 

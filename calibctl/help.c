@@ -23,6 +23,9 @@ static const struct {
                    "  --against FILE   time another library's memset as well\n"
                    "  --tolerance N    per cent of mean regret beyond the noise floor (2; scrub: thrice)\n"
                    "  --seed N         draw the same sizes again\n"},
+	{"calibrate", "  --effort EFFORT  quick, standard or thorough: about 10 s, 1 or 10 minutes (as configured)\n"
+                      "  --wait           until it is done, showing how far it is\n"},
+	{"wait", "  --timeout N      at most N seconds; exit status 1 if that is too short\n"},
 	{NULL, "  --policy FILE    instead of $PAGECLEAR_POLICY and this host's policy.yaml\n"
                "  --database FILE  instead of this host's calibrd.db\n"
                "  --json           for programs\n"},

@@ -16,8 +16,12 @@ const struct verb calibctl_verbs[] = {
 	{"history", verb_history, "", "calibrations, publications and verifications, newest first"},
 	{"diff", verb_diff, "[A [B]]", "what differs between two policies, and whether it matters in cost"},
 	{"rollback", verb_rollback, "GENERATION", "publish a policy of the past again"},
+	{"import", verb_import, "FILE", "have calibrd publish a policy that was measured elsewhere"},
 	{"verify", verb_verify, "", "what the policy's choices cost at fresh sizes, next to the best"},
-	{"status", verb_status, "", "whether all is well: policy, library, database, host"},
+	{"status", verb_status, "", "whether all is well: policy, library, database, host, calibrd"},
+	{"calibrate", verb_calibrate, "", "have calibrd measure this host now"},
+	{"cancel", verb_cancel, "", "end what calibrd is at"},
+	{"wait", verb_wait, "", "until calibrd is at nothing any more"},
 	{"bench", verb_bench, "[KIND]", "measure this host's kernels, as others have published theirs"},
 	{"help", verb_help, "[VERB]", "this list, or the options of a verb"},
 };

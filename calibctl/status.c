@@ -1,5 +1,5 @@
 /*
- * status: whether all is well: the policy, what programs get of it, the database, and the host they are for.
+ * status: whether all is well: the policy, what programs get of it, the database, the host they are for, and calibrd.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include "calibctl/args.h"
 #include "calibctl/ledger.h"
 #include "calibctl/output.h"
+#include "calibctl/status_calibrd.h"
 #include "calibctl/subject.h"
 #include "calibctl/words.h"
 #include "calibrd/topology.h"
@@ -28,6 +29,7 @@ struct status {
 	struct calibration newest, done; /* of any state; that was finished, of the policy's topology if there is one */
 
 	struct topology *topology;
+	struct status_calibrd calibrd;
 
 	size_t worry_count;
 	struct pc_why worries[WORRIES]; /* what needs attention */
@@ -132,6 +134,18 @@ static void look_at_host(struct status *status)
 		      status->topology->id);
 }
 
+/* Of files that were named, calibrd's state says nothing. */
+static void look_at_calibrd(struct status *status)
+{
+	const struct where *where = &status->subject.where;
+	struct pc_why why;
+
+	status_calibrd_look(&status->calibrd);
+	if (where->policy_source == WHERE_HOST || where->policy_source == WHERE_NOWHERE)
+		if (status_calibrd_worries(&status->calibrd, &why))
+			worry(status, "%s", why.text);
+}
+
 /* --- for people -------------------------------------------------------------------------------------------------- */
 
 static void print_policy(const struct status *status)
@@ -207,6 +221,7 @@ static void print(const struct status *status)
 		             status->subject.where.policy);
 	print_database(status);
 	print_host(status);
+	status_calibrd_print(&status->calibrd);
 	for (size_t i = 0; i < status->worry_count; i++)
 		output_warning(status->worries[i].text);
 }
@@ -245,11 +260,11 @@ static json_t *json_all(const struct status *status)
 
 	for (size_t i = 0; i < status->worry_count; i++)
 		json_array_append_new(attention, output_json_text(status->worries[i].text));
-	return json_pack("{s:o, s:{s:b, s:o}, s:o, s:o, s:o}", "policy", subject_json(&status->subject), "library",
+	return json_pack("{s:o, s:{s:b, s:o}, s:o, s:o, s:o, s:o}", "policy", subject_json(&status->subject), "library",
 	                 "calibrated", status->library_code == 0, "text", output_json_text(status->library), "database",
 	                 json_database(status), "topology",
-	                 output_json_text(status->topology != NULL ? status->topology->id : NULL), "attention",
-	                 attention);
+	                 output_json_text(status->topology != NULL ? status->topology->id : NULL), "calibrd",
+	                 status_calibrd_json(&status->calibrd), "attention", attention);
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- */
@@ -273,6 +288,7 @@ enum outcome verb_status(struct calibctl *ctl, struct args *args)
 	look_at_library(&status);
 	look_at_database(&status);
 	look_at_host(&status);
+	look_at_calibrd(&status);
 	enum outcome outcome = judge(&status);
 	if (ctl->json)
 		outcome = output_json(json_all(&status), outcome);

@@ -77,6 +77,7 @@ static enum outcome parse_texts(const struct args *args, const struct texts *tex
 		outcome = parse_seed(args, texts->seed, &out->seed);
 	else if (outcome == DONE && getrandom(&out->seed, sizeof(out->seed), 0) < 0)
 		out->seed = (uint64_t)time(NULL);
+	out->particular = texts->tolerance != NULL || texts->seed != NULL || texts->against != NULL;
 	if (texts->seed == NULL) /* short enough to be typed again */
 		out->seed &= UINT32_MAX;
 	return outcome == DONE && texts->against != NULL ? parse_against(texts->against, &out->against) : outcome;
@@ -142,7 +143,7 @@ static enum outcome tell(const struct verification_request *request, const struc
 	return verification_print(request, report) < 0 ? output_failed(&(struct pc_why){"out of memory"}) : outcome;
 }
 
-static enum outcome verify(const struct verification_request *request, const struct calibctl *ctl)
+static enum outcome measure(const struct verification_request *request, const struct calibctl *ctl)
 {
 	struct verify_report report;
 	struct verification_entry entry = {0};
@@ -159,6 +160,19 @@ static enum outcome verify(const struct verification_request *request, const str
 	if (entry.id == 0)
 		fprintf(stderr, "calibctl: not recorded: %s\n", entry.reason.text);
 	return tell(request, ctl, &report, &entry);
+}
+
+static enum outcome verify(struct verification_request *request, const struct calibctl *ctl)
+{
+	struct client *client = NULL;
+	struct verify_report report;
+	struct verification_entry entry = {0};
+
+	if (!verification_is_calibrds(request, ctl, &client))
+		return measure(request, ctl);
+	enum outcome outcome = verification_ask(request, client, ctl, &report, &entry);
+	client_close(client);
+	return request->by_calibrd && outcome == DONE ? tell(request, ctl, &report, &entry) : outcome;
 }
 
 enum outcome verb_verify(struct calibctl *ctl, struct args *args)

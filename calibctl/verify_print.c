@@ -104,7 +104,7 @@ static bool is_same_way(const struct verify_way *a, const struct verify_way *b)
 
 /* "cold, flushed: mean regret 25.0 %, allowed 3.1 %; worst at 3.1 MiB (3250000 bytes), where the choice, libc, costs
  * 71.2 % more than clzero". The best over all rounds may be the choice itself, though it was not on either half. */
-static void print_failure(const struct verify_series *series, double tolerance)
+static void print_failure(const struct verify_series *series, double tolerance, bool by_calibrd)
 {
 	const struct verified *told = &series->told;
 	double limit = verify_mean_limit(told, tolerance);
@@ -121,7 +121,9 @@ static void print_failure(const struct verify_series *series, double tolerance)
 	           " bytes), where the choice, %s, costs %.1f %% more than %s",
 	           name, mean ? "mean" : "95th percentile of", 100 * (mean ? told->mean : told->p95),
 	           100 * (mean ? limit : verify_p95_limit(told)), size, told->worst_bytes, chosen, 100 * told->worst,
-	           is_same_way(&series->chosen, &series->better) ? "the best of either half of the rounds" : better);
+	           by_calibrd                                      ? "the best"
+	           : is_same_way(&series->chosen, &series->better) ? "the best of either half of the rounds"
+	                                                           : better);
 	output_warning(text.text);
 }
 
@@ -138,14 +140,14 @@ static void warn_of_noise(const struct verified *told, const char *name)
 	output_warning(text.text);
 }
 
-static void print_remarks(const struct verify_series *series, double tolerance)
+static void print_remarks(const struct verify_series *series, double tolerance, bool by_calibrd)
 {
 	struct pc_why text;
 	char name[NAME];
 
 	name_series(&series->told, name);
 	if (!series->told.passed)
-		print_failure(series, tolerance);
+		print_failure(series, tolerance, by_calibrd);
 	if (series->told.sizes < series->measured) {
 		pc_why_say(&text, "%s: %u of %u sizes could not be measured undisturbed", name,
 		           series->measured - series->told.sizes, series->measured);
@@ -157,7 +159,7 @@ static void print_remarks(const struct verify_series *series, double tolerance)
 static void print_verdict(const struct verification_request *request, const struct verify_report *report)
 {
 	for (size_t i = 0; i < report->count; i++)
-		print_remarks(&report->series[i], request->tolerance);
+		print_remarks(&report->series[i], request->tolerance, request->by_calibrd);
 	output_field("verdict", "%s",
 	             report->passed ? "the policy's choices cost no more than tolerated"
 	                            : "the policy's choices cost more than tolerated");
@@ -168,7 +170,10 @@ int verification_print(const struct verification_request *request, const struct 
 	int r;
 
 	subject_print_path(&request->subject);
-	output_field("effort", "%s, seed %" PRIu64, effort_limits[request->effort].name, request->seed);
+	if (request->by_calibrd)
+		output_field("effort", "%s, by calibrd", effort_limits[request->effort].name);
+	else
+		output_field("effort", "%s, seed %" PRIu64, effort_limits[request->effort].name, request->seed);
 	if (request->against != NULL)
 		output_field("against", "memset of %s", request->against);
 	putchar('\n');
@@ -186,24 +191,25 @@ static json_t *json_way(const struct verify_way *way)
 	return json_pack("{s:s, s:o}", "kernel", pc_kernels[way->kernel].name, "chunk", output_json_bytes(way->chunk));
 }
 
-static json_t *json_series(const struct verify_series *series, double tolerance)
+static json_t *json_series(const struct verify_series *series, double tolerance, bool by_calibrd)
 {
 	const struct verified *told = &series->told;
 
 	return json_pack(
-		"{s:s, s:o, s:i, s:i, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o, s:o}, s:o, s:o, "
+		"{s:s, s:o, s:i, s:o, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o, s:o}, s:o, s:o, "
 		"s:o, s:o, s:b}",
 		"intent", pc_intent_name(told->intent), "prior",
 		told->intent == PAGECLEAR_SCRUB ? json_null() : json_string(pc_prior_name(told->prior)), "sizes",
-		(int)told->sizes, "sizes_measured", (int)series->measured, "regret", "mean",
-		output_json_number(told->mean), "p95", output_json_number(told->p95), "worst",
+		(int)told->sizes, "sizes_measured", by_calibrd ? json_null() : json_integer(series->measured), "regret",
+		"mean", output_json_number(told->mean), "p95", output_json_number(told->p95), "worst",
 		output_json_number(told->worst), "allowed", "mean",
 		output_json_number(verify_mean_limit(told, tolerance)), "p95",
 		output_json_number(verify_p95_limit(told)), "floor", "mean", output_json_number(told->floor), "p95",
 		output_json_number(told->floor_p95), "worst", "bytes", output_json_bytes(told->worst_bytes), "chosen",
-		json_way(&series->chosen), "better", json_way(&series->better), "gain", output_json_number(told->gain),
-		"best_gain", output_json_number(told->best_gain), "unhinted_gain", output_json_number(told->unhinted),
-		"against_gain", output_json_number(told->against), "passed", told->passed);
+		json_way(&series->chosen), "better", by_calibrd ? json_null() : json_way(&series->better), "gain",
+		output_json_number(told->gain), "best_gain", output_json_number(told->best_gain), "unhinted_gain",
+		output_json_number(told->unhinted), "against_gain", output_json_number(told->against), "passed",
+		told->passed);
 }
 
 json_t *verification_json(const struct verification_request *request, const struct verify_report *report,
@@ -212,12 +218,12 @@ json_t *verification_json(const struct verification_request *request, const stru
 	json_t *series = json_array();
 
 	for (size_t i = 0; i < report->count; i++)
-		json_array_append_new(series, json_series(&report->series[i], request->tolerance));
-	return json_pack("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "policy",
-	                 subject_json(&request->subject), "topology", request->topology->id, "effort",
-	                 effort_limits[request->effort].name, "seed", output_json_bytes(request->seed), "tolerance",
-	                 output_json_number(request->tolerance), "against", output_json_text(request->against),
-	                 "series", series, "passed", report->passed, "recorded",
-	                 entry->id > 0 ? json_integer(entry->id) : json_null(), "not_recorded_because",
-	                 entry->id > 0 ? json_null() : output_json_text(entry->reason.text));
+		json_array_append_new(series, json_series(&report->series[i], request->tolerance, request->by_calibrd));
+	return json_pack(
+		"{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "policy", subject_json(&request->subject),
+		"topology", request->topology->id, "effort", effort_limits[request->effort].name, "seed",
+		request->by_calibrd ? json_null() : output_json_bytes(request->seed), "tolerance",
+		output_json_number(request->tolerance), "against", output_json_text(request->against), "series", series,
+		"passed", report->passed, "recorded", entry->id > 0 ? json_integer(entry->id) : json_null(),
+		"not_recorded_because", entry->id > 0 ? json_null() : output_json_text(entry->reason.text));
 }

@@ -31,7 +31,8 @@ static int save(struct store *store, const struct verification_request *request,
 	struct verification row = {.generation = request->generation,
 	                           .at = time(NULL), /* when it was done, whatever ages are counted from */
 	                           .passed = report->passed,
-	                           .against = request->against};
+	                           .against = request->against,
+	                           .soft = request->topology->soft};
 	struct verified series[VERIFY_SERIES];
 	int r;
 

@@ -59,7 +59,8 @@ static void find_database(struct where *out, const struct where_hints *hints, co
 		out->database_source = WHERE_OPTION;
 	} else if (tree != NULL && found(out->database_found, tree, "/run/calibrd.db")) {
 		out->database_source = WHERE_TREE;
-	} else if (found(out->database_found, hints->root, "/var/lib/pageclear/calibrd.db")) {
+	} else if (found(out->database_found, hints->root, "/run/pageclear/calibrd.db") || /* stands in */
+	           found(out->database_found, hints->root, "/var/lib/pageclear/calibrd.db")) {
 		out->database_source = WHERE_HOST;
 	} else {
 		out->database_source = WHERE_NOWHERE;

@@ -31,8 +31,10 @@ struct bus_view {
 
 /*
  * Each returns 0 or -errno with why: -EBUSY another job runs (why names it), -EINVAL what was asked for makes no sense,
- * -ENOENT nothing of that kind is there, -EPERM the configuration forbids it. All return at once; a job's end is told
- * by bus_calibration_finished() and bus_verification_finished().
+ * -ENOENT nothing of that kind is there, -EPERM the configuration forbids it; of policies -ESTALE made for another
+ * host, -EBADMSG, -EFBIG, -EPROTONOSUPPORT unreadable. The XML has the names of these on the bus; others are
+ * Error.Failed. An empty why is replaced by strerror's words. All return at once; a job's end is told by
+ * bus_calibration_finished() and bus_verification_finished().
  */
 struct bus_ops {
 	int (*calibrate)(void *context, const char *effort, uint64_t *job, struct pc_why *why); /* "": as configured */
@@ -47,12 +49,15 @@ struct bus_ops {
 
 struct bus;
 
-/* address: NULL: the system bus's. No bus there is no error. 0 or -errno; *out is for bus_free(). */
+/* address: NULL: the system bus's. No bus there is no error: that is said in the log after a while, and when it is
+ * joined. A name that is taken or refused is said there too. 0; -EINVAL of an address that is none, or -errno: no bus
+ * then, ever. *out is for bus_free(), which takes a moment (0.2 s) at most. */
 int bus_new(struct bus **out, sd_event *event, const char *address, const struct bus_ops *ops, void *context);
 struct bus *bus_free(struct bus *bus);
 
-/* Something of the view may have changed: tells those that listen what did (progress in whole per cent). bus may be
- * NULL in all of these. */
+/* Something of the view may have changed: tells those that listen what did (progress in whole per cent). The others do
+ * so first: whoever gets their signal finds the properties up to date. Texts that are no UTF-8 or too long are mended.
+ * bus may be NULL in all of these. */
 void bus_changed(struct bus *bus);
 void bus_policy_changed(struct bus *bus, uint64_t generation, const char *path);
 

@@ -1,47 +1,14 @@
-/* One calibration: the child's start, its records, what becomes of them. See service_parts.h. */
+/* One calibration: what the child is asked for, and what becomes of what it sent. See service_parts.h. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 #include <time.h>
 
-#include "calibrd/crew.h"
 #include "calibrd/log.h"
-#include "calibrd/memory.h"
-#include "calibrd/meter.h"
 #include "calibrd/service_parts.h"
-#include "calibrd/settle.h"
-#include "calibrd/surroundings.h"
 #include "calibrd/verdict.h"
 
-/* As calibrd.yaml has it: with less nothing beyond the caches' smallest could be measured. */
-static const uint64_t least_memory = 16 << 20;
-
 /* --- the end ------------------------------------------------------------------------------------------------------ */
-
-void measuring_stop(struct service *service)
-{
-	progress_end(&service->progress);
-	service->records = sd_event_source_disable_unref(service->records);
-	service->deadline = sd_event_source_disable_unref(service->deadline);
-	if (service->running)
-		run_free(&service->run);
-	service->running = false;
-	service->before = look_free(service->before);
-	/* Texts of conclude()'s, which is over. */
-	service->calibration.reasons = service->calibration.faulted = service->calibration.surroundings = NULL;
-}
-
-static int abandon(struct service *service, const struct pc_why *why)
-{
-	struct pc_why trouble;
-
-	measuring_stop(service);
-	if (store_fail(service->store, service->calibration.id, why->text, &trouble) < 0)
-		log_error("%s", trouble.text);
-	return service_fail(service, why);
-}
 
 static void name_faulted(uint32_t faulted, char *text, size_t size)
 {
@@ -73,14 +40,14 @@ static int look_around(const struct service *service, struct surroundings *out, 
 	int r = look_new(&after, NULL);
 
 	if (r == 0)
-		r = surroundings_find(out, service->before, after, service->run.taints.cpu, NULL);
+		r = surroundings_find(out, service->job.before, after, service->job.run.taints.cpu, NULL);
 	look_free(after);
 	return r < 0 ? cannot_look(why, r) : 0;
 }
 
 static int judge(const struct service *service, struct notes *notes, struct pc_why *why)
 {
-	const struct run *run = &service->run;
+	const struct run *run = &service->job.run;
 	struct surroundings around;
 	int r = look_around(service, &around, why);
 
@@ -98,10 +65,18 @@ static int judge(const struct service *service, struct notes *notes, struct pc_w
 	return 0;
 }
 
+static void tell_quality(const struct verdict *verdict)
+{
+	if (strcmp(verdict->quality, "noisy") == 0)
+		log_event(LOG_CALIBRATION_NOISY, LOG_LEVEL_NOTICE, "quality: noisy (%s)", verdict->reasons);
+	else
+		log_info("quality: %s (%s)", verdict->quality, verdict->reasons);
+}
+
 static int remember(struct service *service, struct notes *notes, struct pc_why *why)
 {
-	struct run *run = &service->run;
-	struct calibration *calibration = &service->calibration;
+	struct run *run = &service->job.run;
+	struct calibration *calibration = &service->job.calibration;
 	int r = judge(service, notes, why);
 
 	if (r < 0)
@@ -113,142 +88,121 @@ static int remember(struct service *service, struct notes *notes, struct pc_why 
 	calibration->reasons = notes->verdict.reasons;
 	calibration->faulted = notes->faulted;
 	calibration->surroundings = notes->surroundings;
-	log_info("quality: %s (%s)", notes->verdict.quality, notes->verdict.reasons);
+	tell_quality(&notes->verdict);
 	r = settle_probe(&service->config, &run->data, &run->probes, calibration, why);
 	return r < 0 ? r : store_finish(service->store, calibration, &run->data, why);
 }
 
-static int conclude(struct service *service)
+static int publish_outcome(struct service *service, struct pc_why *why)
 {
-	struct notes notes;
-	struct pc_why why;
+	struct job *job = &service->job;
 	int r = 0;
 
-	if (!settle_has_rounds(&service->run.data))
-		r = pc_why(&why, -ENODATA,
-		           "no sample was taken undisturbed in time: this host is too slow or too busy for effort %s",
-		           service->calibration.effort);
-	if (r == 0)
-		r = remember(service, &notes, &why);
-	if (r < 0)
-		return abandon(service, &why);
-	if (service_worth_publishing(service, &service->calibration))
+	if (looking_worth_publishing(service, &job->calibration))
 		r = settle(&(struct settlement){.config = &service->config,
 		                                .store = service->store,
 		                                .topology = service->topology,
-		                                .calibration = &service->calibration,
-		                                .data = &service->run.data,
+		                                .calibration = &job->calibration,
+		                                .data = &job->run.data,
 		                                .old = service->old,
 		                                .source = "calibration",
 		                                .where = service->where},
-		           &why);
-	if (r >= 0)
-		r = service_refresh_old(service, &why);
-	measuring_stop(service);
-	if (r >= 0 && service->again)
-		return service_look_again(service);
-	return r < 0 ? service_fail(service, &why) : service_rest(service);
+		           why);
+	return r < 0 ? r : looking_refresh(service, why);
 }
 
-static int on_records(sd_event_source *source, int fd, uint32_t events, void *context)
+/* A noisy outcome is better than none, and is not the last word. */
+static int look_ahead(struct service *service, struct pc_why *why)
 {
-	struct service *service = context;
-	struct pc_why why;
-	int r = run_read(&service->run, &why);
+	struct agenda *agenda = &service->agenda;
+	bool noisy = strcmp(service->job.calibration.quality, "noisy") == 0;
 
-	(void)source;
-	(void)fd;
-	(void)events;
+	if (!noisy || service->options->once || service->config.calibrate != CALIBRATE_AUTO) {
+		agenda_done(agenda);
+	} else {
+		agenda_want(agenda, TASK_CALIBRATE, WISH_ITSELF, "the last measurements were noisy");
+		service->effort = service->config.effort;
+		standing_say(service, "waiting", "measured again in %.0f min: the measurements were noisy (%s)",
+		             agenda_retry(agenda, true, service_now()) / 60, service->job.calibration.reasons);
+	}
+	return looking_schedule(service, why);
+}
+
+int measuring_conclude(struct service *service, struct pc_why *why)
+{
+	struct job *job = &service->job;
+	struct notes notes;
+	int r = 0;
+
+	if (!settle_has_rounds(&job->run.data))
+		r = pc_why(why, -ENODATA,
+		           "no sample was taken undisturbed in time: this host is too slow or too busy for effort %s",
+		           job->calibration.effort);
+	if (r == 0)
+		r = remember(service, &notes, why);
 	if (r < 0)
-		return abandon(service, &why);
-	if (r == 1)
-		return conclude(service);
-	if (service->run.epochs > 0)
-		progress_say(&service->progress, service->run.epoch, service->run.epochs, service->run.share,
-		             (1 - service->run.share) * service->seconds);
-	return 0;
-}
-
-static int on_deadline(sd_event_source *source, uint64_t now, void *context)
-{
-	struct pc_why why;
-
-	(void)source;
-	(void)now;
-	pc_why_say(&why, "the measuring process did not end in time and was killed");
-	return abandon(context, &why);
-}
-
-/* --- a calibration begins ---------------------------------------------------------------------------------------- */
-
-static int make_order(const struct service *service, struct order *order, struct pc_why *why)
-{
-	uint64_t most = service->config.memory_most_bytes, available = memory_available(NULL) / 4;
-
-	if (available == 0)
-		return pc_why(why, -ENOMEM, "cannot tell how much memory is available: is /proc mounted?");
-	if (available < least_memory)
-		return pc_why(why, -ENOMEM,
-		              "only %llu MiB of memory for measuring (a quarter of what is available), %llu are needed",
-		              (unsigned long long)available >> 20, (unsigned long long)least_memory >> 20);
-
-	*order = (struct order){
-		.magic = ORDER_MAGIC,
-		.effort = (uint32_t)service->config.effort,
-		.memory_bytes = (most > 0 && most < available ? most : available) - METER_OVERHEAD,
-		.l1_bytes = topology_cache_bytes(service->topology, 1),
-		.l2_bytes = topology_cache_bytes(service->topology, 2),
-		.llc_bytes = topology_cache_bytes(service->topology, 0),
-		.seed = (uint64_t)time(NULL),
-		.excluded = service->config.exclude,
-		.keep = service->old != NULL ? settle_named(service->old) : 0,
-		.nice = service->options->once ? 0 : 5,
-		.scrub_weight = service->config.scrub_weight,
-	};
-	return 0;
-}
-
-static int watch(struct service *service)
-{
-	double seconds = run_patience_seconds(service->seconds);
-	int r = sd_event_add_io(service->event, &service->records, service->run.records, EPOLLIN, on_records, service);
-
-	if (r >= 0)
-		r = sd_event_add_time_relative(service->event, &service->deadline, CLOCK_MONOTONIC,
-		                               (uint64_t)(seconds * 1e6), 0, on_deadline, service);
+		return r;
+	r = publish_outcome(service, why);
+	if (r == 0)
+		r = look_ahead(service, why);
+	if (r == 0)
+		bus_calibration_finished(service->bus, job->number, job->calibration.quality, job->calibration.reasons);
 	return r;
 }
 
-/* More threads than a quota has CPUs would throttle themselves, and make noisy what one alone measures well. */
-static uint32_t whole_cpus(double quota)
+void measuring_failed(struct service *service, const char *outcome, const struct pc_why *why)
 {
-	return isfinite(quota) ? (uint32_t)fmin(fmax(1, floor(quota)), CREW_MOST) : 0;
+	struct job *job = &service->job;
+	struct pc_why trouble;
+
+	if (store_fail(service->store, job->calibration.id, why->text, &trouble) < 0)
+		log_error("%s", trouble.text);
+	bus_calibration_finished(service->bus, job->number, outcome, why->text);
 }
 
-int measuring_start(struct service *service)
-{
-	struct calibration *calibration = &service->calibration;
-	struct order order;
-	struct pc_why why;
-	int r = make_order(service, &order, &why);
+/* --- the beginning ------------------------------------------------------------------------------------------------ */
 
-	if (r < 0)
-		return service_fail(service, &why);
+static int begin_record(struct service *service, enum effort effort, struct pc_why *why)
+{
+	struct calibration *calibration = &service->job.calibration;
+
 	*calibration = (struct calibration){.started = time(NULL), .soft = service->topology->soft};
 	snprintf(calibration->topology, sizeof(calibration->topology), "%s", service->topology->id);
-	snprintf(calibration->effort, sizeof(calibration->effort), "%s", effort_limits[service->config.effort].name);
-	r = store_begin(service->store, service->topology, calibration, &why);
+	snprintf(calibration->effort, sizeof(calibration->effort), "%s", effort_limits[effort].name);
+	return store_begin(service->store, service->topology, calibration, why);
+}
+
+static int start(struct service *service, enum effort effort, struct pc_why *why)
+{
+	struct order order;
+	int r = look_new(&service->job.before, NULL);
+
 	if (r < 0)
-		return service_fail(service, &why);
-	service->force = service->again = false;
-	service->seconds = effort_limits[service->config.effort].seconds;
-	log_info("measuring for about %.0f s (effort %s)", service->seconds, calibration->effort);
-	service->running = true;
-	r = look_new(&service->before, NULL);
+		return cannot_look(why, r);
+	r = job_order(service, ORDER_CALIBRATE, &order, why);
+	if (r < 0)
+		return r;
+	order.effort = (uint32_t)effort;
+	return job_start(service, &order, why);
+}
+
+int measuring_start(struct service *service, enum effort effort, struct pc_why *why)
+{
+	struct job *job = &service->job;
+	int r = settle_check(&service->config, why);
+
 	if (r == 0)
-		order.threads_most = whole_cpus(service->before->quota);
-	r = r < 0 ? cannot_look(&why, r) : run_start(&service->run, &order, &why);
-	if (r == 0 && (r = watch(service)) < 0)
-		pc_why(&why, r, "cannot watch the measuring process: %s", strerror(-r));
-	return r < 0 ? abandon(service, &why) : 0;
+		r = begin_record(service, effort, why);
+	if (r < 0)
+		return r;
+	service->force = service->again = false;
+	job->task = TASK_CALIBRATE;
+	job->number = ++service->jobs;
+	job->seconds = effort_limits[effort].seconds;
+	log_info("measuring for about %.0f s (effort %s)", job->seconds, job->calibration.effort);
+	standing_say(service, "calibrating", "%s", service->agenda.reason);
+	r = start(service, effort, why);
+	if (r < 0)
+		job_abandon(service, "failed", why);
+	return r;
 }

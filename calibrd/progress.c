@@ -19,11 +19,12 @@ static void draw(unsigned epoch, unsigned epochs, double share, double seconds)
 	fflush(stderr);
 }
 
-void progress_say(struct progress *progress, unsigned epoch, unsigned epochs, double share, double seconds)
+void progress_say(struct progress *progress, const char *what, unsigned epoch, unsigned epochs, double share,
+                  double seconds)
 {
 	int tenth = 1 + (int)(10 * share);
 
-	sd_notifyf(0, "STATUS=Measuring: pass %u of %u, %.0f %%, about %.0f s left", epoch + 1, epochs, 100 * share,
+	sd_notifyf(0, "STATUS=%s: pass %u of %u, %.0f %%, about %.0f s left", what, epoch + 1, epochs, 100 * share,
 	           seconds);
 	if (!progress->foreground)
 		return;

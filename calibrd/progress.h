@@ -12,8 +12,9 @@ struct progress {
 	int last;        /* tenth that was said last */
 };
 
-/* share: of the budget, 0..1; seconds: what is left of it. */
-void progress_say(struct progress *progress, unsigned epoch, unsigned epochs, double share, double seconds);
+/* what: "Measuring"; share: of the budget, 0..1; seconds: what is left of it. */
+void progress_say(struct progress *progress, const char *what, unsigned epoch, unsigned epochs, double share,
+                  double seconds);
 
 /* Ends the line. */
 void progress_end(struct progress *progress);

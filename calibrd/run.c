@@ -1,4 +1,4 @@
-/* The parent's side of a calibration; see run.h. */
+/* The parent's side of measuring; see run.h. */
 #include "calibrd/run.h"
 
 #include <errno.h>
@@ -58,25 +58,27 @@ static int cannot_start(struct pc_why *why, int r)
 	return pc_why(why, r, "cannot start the measuring process: %s", strerror(-r));
 }
 
-int run_start(struct run *run, const struct order *order, struct pc_why *why)
+int run_start(struct run *run, const struct order *asked, struct pc_why *why)
 {
+	struct order order = *asked;
 	pid_t pid = -1;
 	int records = -1, orders = -1, r;
 
 	*run = (struct run){.pid = -1, .records = -1, .orders = -1};
+	order.parent = getpid();
 	r = spawn(&pid, &records, &orders);
 	if (r < 0)
 		return cannot_start(why, r);
-	r = run_watch(run, pid, records, orders, why);
+	r = run_watch(run, order.task, pid, records, orders, why);
 	if (r < 0)
 		return r;
 	/* Smaller than a pipe's buffer: written whole or, if the child died already, EPIPE. */
-	return write(orders, order, sizeof(*order)) == (ssize_t)sizeof(*order) ? 0 : cannot_start(why, -errno);
+	return write(orders, &order, sizeof(order)) == (ssize_t)sizeof(order) ? 0 : cannot_start(why, -errno);
 }
 
-int run_watch(struct run *run, pid_t pid, int records, int orders, struct pc_why *why)
+int run_watch(struct run *run, enum order_task task, pid_t pid, int records, int orders, struct pc_why *why)
 {
-	*run = (struct run){.pid = pid, .records = records, .orders = orders};
+	*run = (struct run){.task = task, .pid = pid, .records = records, .orders = orders};
 	return fcntl(records, F_SETFL, O_NONBLOCK) < 0 ? cannot_start(why, -errno) : 0;
 }
 
@@ -90,6 +92,34 @@ static void take_trial(struct run *run, const struct record *record)
 		run->faulted |= bit;
 }
 
+static int take_words(struct run *run, const struct record_piece *piece)
+{
+	if (!record_assemble(&run->words, sizeof(run->words), run->words_held, piece))
+		return -EPROTO;
+	run->words_held += sizeof(piece->bytes);
+	record_clean_words(&run->words);
+	return 0;
+}
+
+static int take_report(struct run *run, const struct record_piece *piece)
+{
+	if (!record_assemble(&run->report, sizeof(run->report), run->report_held, piece))
+		return -EPROTO;
+	run->report_held += sizeof(piece->bytes);
+	if (run->report_held < sizeof(run->report))
+		return 0;
+	run->verified = record_report_is_sane(&run->report);
+	return run->verified ? 0 : -EPROTO;
+}
+
+static bool is_asked_for(enum order_task task, uint32_t kind)
+{
+	if (kind == RECORD_SAMPLE || kind == RECORD_KNEE || kind == RECORD_PROBE)
+		return task == ORDER_CALIBRATE;
+	return kind != RECORD_REPORT || task == ORDER_VERIFY;
+}
+
+/* -EPROTO: out of its order, or senseless as a whole. */
 static int take(struct run *run, const struct record *record)
 {
 	switch (record->kind) {
@@ -110,12 +140,28 @@ static int take(struct run *run, const struct record *record)
 	case RECORD_TRIAL:
 		take_trial(run, record);
 		return 0;
+	case RECORD_WORDS:
+		return take_words(run, &record->u.piece);
+	case RECORD_REPORT:
+		return take_report(run, &record->u.piece);
 	default:
 		run->ended = true;
 		run->error = record->u.end.error;
 		run->taints = record->u.end.taints;
 		return 0;
 	}
+}
+
+/* What the records say of a child that has ended well. */
+static int judge_records(const struct run *run, struct pc_why *why)
+{
+	if (run->error < 0)
+		return pc_why(why, run->error, "%s%s",
+		              run->words.text[0] != '\0' ? run->words.text : "measuring failed: ",
+		              run->words.text[0] != '\0' ? "" : strerror(-run->error));
+	if (run->task == ORDER_VERIFY && !run->verified)
+		return pc_why(why, -EPROTO, "the measuring process ended without a verdict");
+	return 1;
 }
 
 /* What the child's end and its last record say together. */
@@ -126,27 +172,38 @@ static int judge(const struct run *run, int status, struct pc_why *why)
 		              strsignal(WTERMSIG(status)));
 	if (run->held > 0)
 		return pc_why(why, -EPROTO, "the measuring process ended within a record");
-	if (run->error < 0)
-		return pc_why(why, run->error, "measuring failed: %s", strerror(-run->error));
-	if (!run->ended || WEXITSTATUS(status) != 0)
+	if (!run->ended || (WEXITSTATUS(status) != 0 && run->error == 0))
 		return pc_why(why, -ECHILD, "the measuring process ended early with exit code %d", WEXITSTATUS(status));
-	return 1;
+	return judge_records(run, why);
+}
+
+static int reap(struct run *run, int *status, struct pc_why *why)
+{
+	if (run->pid <= 0)
+		return pc_why(why, -ECHILD, "the measuring process is gone already");
+	kill(run->pid, SIGKILL);
+	while (waitpid(run->pid, status, 0) < 0)
+		if (errno != EINTR)
+			return pc_why(why, -errno, "cannot wait for the measuring process: %s", strerror(errno));
+	run->pid = -1;
+	return 0;
 }
 
 /* Reaps the child after its pipe has ended. Its exit is what closes the pipe, so the kill only meets a child that
  * closed it and lives on: nobody may wait for that one. */
 static int conclude(struct run *run, struct pc_why *why)
 {
-	int status = 0;
+	int status = 0, r = reap(run, &status, why);
 
-	if (run->pid <= 0)
-		return pc_why(why, -ECHILD, "the measuring process is gone already");
-	kill(run->pid, SIGKILL);
-	while (waitpid(run->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return pc_why(why, -errno, "cannot wait for the measuring process: %s", strerror(errno));
-	run->pid = -1;
-	return judge(run, status, why);
+	return r < 0 ? r : judge(run, status, why);
+}
+
+/* How the child ends after its last record is nobody's business, since it is killed. */
+int run_cut(struct run *run, struct pc_why *why)
+{
+	int status = 0, r = reap(run, &status, why);
+
+	return r < 0 ? r : judge_records(run, why);
 }
 
 static int take_whole(struct run *run, struct pc_why *why)
@@ -156,10 +213,11 @@ static int take_whole(struct run *run, struct pc_why *why)
 	int r;
 
 	memcpy(&record, run->partial, sizeof(record));
-	if (run->ended || !record_is_sane(&record, number))
-		return pc_why(why, -EPROTO, "the measuring process sent a record that makes no sense (number %u)",
-		              number);
-	r = take(run, &record);
+	r = run->ended || !record_is_sane(&record, number) || !is_asked_for(run->task, record.kind)
+	            ? -EPROTO
+	            : take(run, &record);
+	if (r == -EPROTO)
+		return pc_why(why, r, "the measuring process sent a record that makes no sense (number %u)", number);
 	return r < 0 ? pc_why(why, r, "no memory for the measurements") : 0;
 }
 

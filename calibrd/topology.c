@@ -54,7 +54,9 @@ static int ask_libcpuid(struct topology *topology, struct findings *found, struc
 
 	if (result < 0)
 		return pc_why(why, result, "a child for libcpuid: %s", strerror(-result));
-	if (found->outcome == TOPOLOGY_SILENT && topology_cpuid_version()[0] != '\0')
+	if (found->outcome == TOPOLOGY_ABSENT)
+		topology_say(topology, "libcpuid can't be asked: %s.", found->cpuid.trouble);
+	else if (found->outcome == TOPOLOGY_SILENT)
 		topology_say(topology, "libcpuid did not identify this CPU.");
 	else if (found->outcome == TOPOLOGY_KILLED && end.signal != 0)
 		topology_say(topology, "libcpuid died of signal %d.", end.signal);
@@ -377,6 +379,12 @@ int topology_detect(struct topology **out, const struct topology_source *source,
 	else
 		topology_free(topology);
 	return result;
+}
+
+void topology_forget_raw(struct topology *topology)
+{
+	free(topology->raw);
+	topology->raw = NULL;
 }
 
 struct topology *topology_free(struct topology *topology)

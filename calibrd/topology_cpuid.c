@@ -4,6 +4,7 @@
  */
 #include "calibrd/topology_parts.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,36 +19,62 @@ enum { MAGIC = 0x70634944, DEADLINE_MS = 5000, MOST_BYTES = 4 << 20 };
 /* Serialised, a CPU takes some 4.5 KB: of a larger host the first CPU stands for all. */
 enum { MOST_CPUS = 512 };
 
+#define FUNCTIONS(f)                                                                                                   \
+	f(cpuid_lib_version) f(cpuid_set_warn_function) f(cpuid_get_all_raw_data) f(cpuid_get_raw_data)                \
+		f(cpuid_deserialize_all_raw_data) f(cpuid_serialize_all_raw_data) f(cpuid_serialize_raw_data)          \
+			f(cpu_identify_all) f(cpuid_free_system_id) f(cpuid_free_raw_data_array)
+
+struct library {
+#define MEMBER(name) __typeof__(name) *name;
+	FUNCTIONS(MEMBER)
+};
+
+/* The soname is that of the headers compiled with: no other has these structs. False: *trouble says what is missing. */
+static bool load(struct library *lib, const char **trouble)
+{
+	void *handle = dlopen(LIBCPUID_SONAME, RTLD_NOW | RTLD_LOCAL);
+	bool whole = handle != NULL;
+
+#define FIND(name) whole = whole && (lib->name = (__typeof__(name) *)dlsym(handle, #name)) != NULL;
+	FUNCTIONS(FIND)
+	if (!whole)
+		*trouble = dlerror();
+	return whole;
+}
+
 const char *topology_cpuid_version(void)
 {
-	return cpuid_lib_version();
+	const char *trouble;
+	struct library lib;
+
+	return load(&lib, &trouble) ? lib.cpuid_lib_version() : "";
 }
 
 /* This host: cpuid_get_all_raw_data() says OK to no CPU at all where it may not move between them. */
-static int gather_here(struct cpu_raw_data_array_t *raws)
+static int gather_here(const struct library *lib, struct cpu_raw_data_array_t *raws)
 {
-	if (cpuid_get_all_raw_data(raws) == 0 && raws->num_raw > 0)
+	if (lib->cpuid_get_all_raw_data(raws) == 0 && raws->num_raw > 0)
 		return 0;
 	raws->raw = calloc(1, sizeof(*raws->raw));
 	raws->num_raw = 1;
 	raws->with_affinity = false;
-	return raws->raw == NULL || cpuid_get_raw_data(raws->raw) != 0 ? -1 : 0;
+	return raws->raw == NULL || lib->cpuid_get_raw_data(raws->raw) != 0 ? -1 : 0;
 }
 
-static int gather(struct cpu_raw_data_array_t *raws, const char *raw_file)
+static int gather(const struct library *lib, struct cpu_raw_data_array_t *raws, const char *raw_file)
 {
-	int result = raw_file == NULL ? gather_here(raws) : cpuid_deserialize_all_raw_data(raws, raw_file);
+	int result = raw_file == NULL ? gather_here(lib, raws) : lib->cpuid_deserialize_all_raw_data(raws, raw_file);
 
 	return result != 0 || raws->num_raw == 0 || raws->raw == NULL ? -1 : 0;
 }
 
 /* An empty file name means stdout, which is the pipe by now. */
-static void send_raw(struct cpu_raw_data_array_t *raws)
+static void send_raw(const struct library *lib, struct cpu_raw_data_array_t *raws)
 {
 	if (raws->num_raw > MOST_CPUS)
-		cpuid_serialize_raw_data(raws->raw, "");
+		lib->cpuid_serialize_raw_data(raws->raw, "");
 	else
-		cpuid_serialize_all_raw_data(raws, "");
+		lib->cpuid_serialize_all_raw_data(raws, "");
 	putchar('\0');
 	fflush(stdout);
 }
@@ -105,13 +132,18 @@ static void merge_type(struct topology_cpuid *answer, const struct topology_cpui
 		answer->types[answer->type_count++] = *type;
 }
 
-static void send_answer(int fd, struct cpu_raw_data_array_t *raws)
+static void send(int fd, const struct topology_cpuid *answer)
+{
+	if (write(fd, answer, sizeof(*answer)) != (ssize_t)sizeof(*answer))
+		_exit(1);
+}
+
+static void send_answer(const struct library *lib, int fd, struct cpu_raw_data_array_t *raws)
 {
 	struct topology_cpuid answer = {.magic = MAGIC, .cpus_read = raws->num_raw};
 	struct system_id_t system = {0};
-	ssize_t written;
 
-	if (cpu_identify_all(raws, &system) != 0 || system.cpu_types == NULL)
+	if (lib->cpu_identify_all(raws, &system) != 0 || system.cpu_types == NULL)
 		return;
 	for (uint8_t i = 0; i < system.num_cpu_types; i++) {
 		struct topology_cpuid_type type;
@@ -121,22 +153,37 @@ static void send_answer(int fd, struct cpu_raw_data_array_t *raws)
 	}
 	if (system.num_cpu_types > 0)
 		snprintf(answer.name, sizeof(answer.name), "%.63s", system.cpu_types[0].brand_str);
-	cpuid_free_system_id(&system);
-	written = write(fd, &answer, sizeof(answer));
-	if (written != (ssize_t)sizeof(answer))
-		_exit(1);
+	lib->cpuid_free_system_id(&system);
+	send(fd, &answer);
+}
+
+/* No raw text, and nothing but the trouble. */
+static void send_trouble(int fd, const char *trouble)
+{
+	struct topology_cpuid answer = {.magic = MAGIC};
+
+	snprintf(answer.trouble, sizeof(answer.trouble), "%s", trouble);
+	putchar('\0');
+	fflush(stdout);
+	send(fd, &answer);
 }
 
 static void work(int fd, const void *raw_file)
 {
 	struct cpu_raw_data_array_t raws = {0};
+	struct library lib;
+	const char *trouble;
 
-	cpuid_set_warn_function(NULL);
-	if (gather(&raws, raw_file) != 0)
+	if (!load(&lib, &trouble)) {
+		send_trouble(fd, trouble);
+		return;
+	}
+	lib.cpuid_set_warn_function(NULL);
+	if (gather(&lib, &raws, raw_file) != 0)
 		return; /* NOLINT(clang-analyzer-unix.Malloc): the child ends right after */
-	send_raw(&raws);
-	send_answer(fd, &raws);
-	cpuid_free_raw_data_array(&raws);
+	send_raw(&lib, &raws);
+	send_answer(&lib, fd, &raws);
+	lib.cpuid_free_raw_data_array(&raws);
 }
 
 #else
@@ -206,6 +253,20 @@ static bool judge(struct topology_cpuid *answer)
 	return true;
 }
 
+/* Of one that says what troubles it nothing else is kept. */
+static enum topology_outcome outcome_of(struct topology_cpuid *answer)
+{
+	struct topology_cpuid trouble = {0};
+
+	if (answer->trouble[0] == '\0')
+		return judge(answer) ? TOPOLOGY_IDENTIFIED : TOPOLOGY_KILLED;
+	if (answer->magic != MAGIC || !field(answer->trouble, sizeof(answer->trouble)))
+		return TOPOLOGY_KILLED;
+	memcpy(trouble.trouble, answer->trouble, sizeof(trouble.trouble));
+	*answer = trouble;
+	return TOPOLOGY_ABSENT;
+}
+
 enum topology_outcome topology_cpuid_parse(struct topology_cpuid *answer, size_t *text_len, const char *bytes,
                                            size_t len)
 {
@@ -217,11 +278,11 @@ enum topology_outcome topology_cpuid_parse(struct topology_cpuid *answer, size_t
 	*text_len = text < len && printable(bytes, text, "\n\t") ? text : 0;
 	if (rest == sizeof(*answer)) {
 		memcpy(answer, bytes + text + 1, sizeof(*answer));
-		outcome = judge(answer) ? TOPOLOGY_IDENTIFIED : TOPOLOGY_KILLED;
+		outcome = outcome_of(answer);
 	} else if (rest != 0) {
 		outcome = TOPOLOGY_KILLED;
 	}
-	if (outcome != TOPOLOGY_IDENTIFIED)
+	if (outcome != TOPOLOGY_IDENTIFIED && outcome != TOPOLOGY_ABSENT)
 		memset(answer, 0, sizeof(*answer));
 	return outcome;
 }
@@ -258,7 +319,7 @@ int topology_cpuid_ask(struct topology_cpuid *answer, char **raw, enum topology_
 	memset(answer, 0, sizeof(*answer));
 	memset(end, 0, sizeof(*end));
 	*raw = NULL;
-	*outcome = TOPOLOGY_SILENT;
+	*outcome = TOPOLOGY_UNASKED;
 	return 0;
 }
 #endif

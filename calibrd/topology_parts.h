@@ -1,6 +1,7 @@
 /*
- * Inside the topology module: the places its facts come from. Included by calibrd/topology*.c, by crew.c and
- * surroundings*.c for its sets of CPUs and its reader of small files, and by their tests only.
+ * Inside the topology module: the places its facts come from. Included by calibrd/topology*.c, by crew.c, conditions.c,
+ * host_files.c, surroundings*.c and watch*.c for its sets of CPUs and its reader of small files, and by their tests
+ * only.
  */
 #ifndef CALIBRD_TOPOLOGY_PARTS_H
 #define CALIBRD_TOPOLOGY_PARTS_H
@@ -93,6 +94,8 @@ int topology_child_run(struct topology_report *report, void (*work)(int fd, cons
 
 /* --- topology_cpuid.c: libcpuid -------------------------------------------------------------------------- */
 
+/* Only the child loads it: an idle daemon keeps none of it, and a host without it still has a topology. */
+
 /* Indices of the caches that libcpuid tells of. */
 enum { TOPOLOGY_L1D, TOPOLOGY_L1I, TOPOLOGY_L2, TOPOLOGY_L3, TOPOLOGY_L4, TOPOLOGY_LEVELS };
 
@@ -114,13 +117,16 @@ struct topology_cpuid {
 	uint32_t type_count;
 	uint32_t cpus_read; /* CPUs whose leaves it saw */
 	char name[64];
+	char trouble[160]; /* why the library is not to be had; all else is 0 then. "": it is */
 	struct topology_cpuid_type types[TOPOLOGY_CORE_TYPES];
 };
 
 enum topology_outcome {
 	TOPOLOGY_IDENTIFIED,
-	TOPOLOGY_SILENT, /* refused, or not asked on this architecture */
+	TOPOLOGY_SILENT, /* refused */
 	TOPOLOGY_KILLED, /* died, hung, or sent what can't be */
+	TOPOLOGY_ABSENT, /* not installed, or not as it should be: answer->trouble */
+	TOPOLOGY_UNASKED /* on this architecture it is of no use */
 };
 
 /* Asks libcpuid in a child about raw_file, or about this host if that is NULL. *raw is its serialisation or NULL, and
@@ -131,7 +137,7 @@ int topology_cpuid_ask(struct topology_cpuid *answer, char **raw, enum topology_
  * there is none that can be believed. */
 enum topology_outcome topology_cpuid_parse(struct topology_cpuid *answer, size_t *text_len, const char *bytes,
                                            size_t len);
-/* Version of the library, "" where it is not used. */
+/* Version of the library, "" where it is not used or not there. Loads it into this very process: for tests. */
 const char *topology_cpuid_version(void);
 
 /* --- topology_sysfs.c, topology_proc.c: what the OS sees ------------------------------------------------- */

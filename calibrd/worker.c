@@ -1,8 +1,6 @@
-/* The measuring child; see worker.h. */
-#include "calibrd/worker.h"
-
+/* The measuring child's life and words; see worker.h. What it measures is in worker_calibrate.c and worker_verify.c. */
 #include <errno.h>
-#include <sched.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,21 +9,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "calibrd/bench.h"
-#include "calibrd/crew.h"
 #include "calibrd/log.h"
-#include "calibrd/records.h"
 #include "calibrd/trial.h"
+#include "calibrd/worker_parts.h"
+#include "libpolicy/policy.h"
 
-/* Records leave in batches, so that a sample is not followed by a system call each time. */
-enum { BATCH = 256 };
-
-struct worker {
-	int out;
-	uint32_t number;
-	size_t held;
-	struct record records[BATCH];
-};
+/* --- records ----------------------------------------------------------------------------------------------------- */
 
 static int write_all(int fd, const void *data, size_t size)
 {
@@ -44,7 +33,7 @@ static int write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-static int flush(struct worker *worker)
+int worker_flush(struct worker *worker)
 {
 	int r = write_all(worker->out, worker->records, worker->held * sizeof(worker->records[0]));
 
@@ -52,41 +41,106 @@ static int flush(struct worker *worker)
 	return r;
 }
 
-static int say(struct worker *worker, struct record record)
+int worker_say(struct worker *worker, struct record record)
 {
 	record.number = worker->number++;
 	worker->records[worker->held++] = record;
-	return worker->held == BATCH ? flush(worker) : 0;
+	return worker->held == WORKER_BATCH ? worker_flush(worker) : 0;
 }
 
-static int say_sample(void *context, const struct series_key *key, const struct round_value *value, bool tainted)
+int worker_say_whole(struct worker *worker, enum record_kind kind, const void *whole, size_t size)
 {
-	return say(context, (struct record){.kind = RECORD_SAMPLE, .u.sample = {*key, *value, tainted}});
+	int r = 0;
+
+	for (uint32_t at = 0; at < size && r == 0; at += RECORD_PIECE)
+		r = worker_say(worker, (struct record){.kind = kind, .u.piece = record_piece(whole, size, at)});
+	return r;
 }
 
-static int say_knee(void *context, unsigned epoch, uint64_t bytes)
+int worker_say_progress(void *context, unsigned epoch, unsigned epochs, double share)
 {
-	return say(context, (struct record){.kind = RECORD_KNEE, .u.knee = {bytes, epoch}});
+	struct worker *worker = context;
+	int percent = (int)(100 * share), r;
+
+	if (percent == worker->percent && epoch == worker->epoch)
+		return 0;
+	worker->percent = percent;
+	worker->epoch = epoch;
+	r = worker_say(worker, (struct record){.kind = RECORD_PROGRESS, .u.progress = {epoch, epochs, share}});
+	return r < 0 ? r : worker_flush(worker);
 }
 
-static int say_probe(void *context, const struct bench_probe *probe)
+/* --- what both tasks begin and end with -------------------------------------------------------------------------- */
+
+static int try_kernel(struct worker *worker, unsigned row, uint32_t *passed, struct pc_why *why)
 {
-	return say(context, (struct record){.kind = RECORD_PROBE, .u.probe = *probe});
+	int trial = trial_run(&pc_kernels[row], TRIAL_DEADLINE_MS), r;
+
+	if (trial < 0)
+		return pc_why(why, trial, "cannot try %s: %s", pc_kernels[row].name, strerror(-trial));
+	if (trial == TRIAL_PASSED)
+		*passed |= 1u << row;
+	r = worker_say(worker, (struct record){.kind = RECORD_TRIAL, .u.trial = {row, (uint32_t)trial}});
+	return r < 0 ? r : worker_flush(worker);
 }
 
-static int say_progress(void *context, unsigned epoch, unsigned epochs, double share)
+int worker_try_kernels(struct worker *worker, uint32_t excluded, uint32_t *passed, struct pc_why *why)
 {
-	int r = say(context, (struct record){.kind = RECORD_PROGRESS, .u.progress = {epoch, epochs, share}});
+	int r = 0;
 
-	return r < 0 ? r : flush(context);
+	*passed = 0;
+	for (unsigned row = 0; row < pc_kernel_count && r == 0; row++)
+		if (pc_kernel_runs(&pc_kernels[row]) && (excluded >> row & 1) == 0)
+			r = try_kernel(worker, row, passed, why);
+	return r;
 }
 
-/* The parent cannot do anything about it; whoever reads the log may. */
-static int say_crew_lost(void *context, int error)
+void worker_free_meter(struct worker *worker, struct meter *meter)
 {
-	(void)context;
-	log_warning("several threads cannot be measured: %s", strerror(-error));
+	if (meter != NULL && meter->ops->taints != NULL)
+		meter->ops->taints(meter, &worker->taints);
+	meter_free(meter);
+}
+
+/* --- life -------------------------------------------------------------------------------------------------------- */
+
+int worker_new(struct worker **out, int fd)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+
+	if (worker == NULL)
+		return -ENOMEM;
+	worker->out = fd;
+	worker->taints.cpu = worker->percent = -1;
+	*out = worker;
 	return 0;
+}
+
+bool worker_tie(pid_t parent)
+{
+	/* In this order: whoever loses its parent before prctl() sees another one after it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return getppid() == parent;
+}
+
+int worker_end(struct worker *worker, int r, const struct pc_why *why)
+{
+	int e = r < 0 ? worker_say_whole(worker, RECORD_WORDS, why, sizeof(*why)) : 0;
+
+	if (e == 0)
+		e = worker_say(worker, (struct record){.kind = RECORD_END, .u.end = {r, worker->taints}});
+	if (e == 0)
+		e = worker_flush(worker);
+	free(worker);
+	return r == 0 && e == 0 ? 0 : 1;
+}
+
+/* --- executed ---------------------------------------------------------------------------------------------------- */
+
+static bool makes_sense(const struct order *order)
+{
+	return order->magic == ORDER_MAGIC && order->task <= ORDER_VERIFY && order->effort < EFFORTS &&
+	       order->duty_percent <= 100 && memchr(order->policy, '\0', sizeof(order->policy)) != NULL;
 }
 
 static int read_order(int in, struct order *order)
@@ -104,110 +158,66 @@ static int read_order(int in, struct order *order)
 		at += got;
 		left -= (size_t)got;
 	}
-	return order->magic == ORDER_MAGIC && order->effort < EFFORTS ? 0 : -EPROTO;
+	return makes_sense(order) ? 0 : -EPROTO;
 }
 
-/* Bits of the kernels that run here and passed their trial; says how each trial went. */
-static int try_kernels(struct worker *worker, uint32_t excluded, uint32_t *passed)
+/* Should memory run short after all, it is ours that goes, and not that of whom this host is for. Where /proc does not
+ * let us say so we measure all the same. */
+static void offer_memory(void)
 {
-	*passed = 0;
-	for (unsigned k = 0; k < pc_kernel_count; k++) {
-		int trial, r;
+	static const char first[] = "1000";
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-		if (!pc_kernel_runs(&pc_kernels[k]) || (excluded >> k & 1) != 0)
-			continue;
-		trial = trial_run(&pc_kernels[k], TRIAL_DEADLINE_MS);
-		if (trial < 0)
-			return trial;
-		if (trial == TRIAL_PASSED)
-			*passed |= 1u << k;
-		r = say(worker, (struct record){.kind = RECORD_TRIAL, .u.trial = {k, (uint32_t)trial}});
-		if (r < 0)
-			return r;
-	}
-	return flush(worker);
+	if (fd < 0)
+		return;
+	if (write(fd, first, sizeof(first) - 1) < 0)
+		log_info("cannot offer memory to the OOM killer: %s", strerror(errno));
+	close(fd);
 }
 
-/* The CPUs that may clear together, at most so many (0: all), and a place among them: whoever is moved before it is
- * pinned would measure beside another cache than the rest. */
-static int find_crew(struct crew *crew, uint32_t most)
+/* SIGINT and the like are meant for the whole terminal or service: the parent decides what becomes of us, and kills us
+ * for it. */
+static void settle_in(const struct order *order)
 {
-	int cpu, r = crew_find(crew, NULL);
-	size_t place = 0;
+	prctl(PR_SET_NAME, "calibrd-worker"); /* else "exe": what it was executed as */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	setpriority(PRIO_PROCESS, 0, order->nice);
+	offer_memory();
+}
+
+static int verify_file(struct worker *worker, const struct order *order, struct pc_why *why)
+{
+	struct pageclear_policy *policy;
+	struct pc_why reason;
+	int r = pc_policy_load(&policy, order->policy, &reason);
 
 	if (r < 0)
-		return r;
-	cpu = sched_getcpu();
-	for (size_t i = 0; i < crew->count; i++)
-		if (crew->cpus[i] == cpu)
-			place = i;
-	if (most > 0 && most < crew->count) {
-		if (place + most > crew->count)
-			place = crew->count - most;
-		memmove(crew->cpus, crew->cpus + place, most * sizeof(crew->cpus[0]));
-		crew->count = most;
-		place = 0;
-	}
-	return crew_pin(crew->cpus[place]);
-}
-
-static int measure(struct worker *worker, const struct order *order, struct taints *taints)
-{
-	const struct bench_sink sink = {worker, say_sample, say_knee, say_probe, say_progress, say_crew_lost};
-	struct bench_config config = {
-		.effort = order->effort,
-		.keep = order->keep,
-		.memory_bytes = order->memory_bytes,
-		.l1_bytes = order->l1_bytes,
-		.l2_bytes = order->l2_bytes,
-		.llc_bytes = order->llc_bytes,
-		.seed = order->seed,
-		.scrub_weight = order->scrub_weight,
-	};
-	struct dataset data = {0};
-	struct meter *meter = NULL;
-	struct crew crew = {.count = 0};
-	struct pc_why why;
-	int r = try_kernels(worker, order->excluded, &config.kernels);
-
-	if (r == 0)
-		r = find_crew(&crew, order->threads_most);
-	if (r == 0 && (r = meter_real_new(&meter, &crew, &why)) < 0)
-		log_error("%s", why.text); /* the record can only say the number */
-	config.threads = r == 0 ? (unsigned)crew.count : 0;
-	if (r == 0)
-		r = bench_run(meter, &config, &data, &sink);
-	if (meter != NULL && meter->ops->taints != NULL)
-		meter->ops->taints(meter, taints);
-	meter_free(meter);
-	dataset_clear(&data);
+		return pc_why(why, r, "%s: %s", order->policy, reason.text);
+	r = worker_verify(worker, order, policy, NULL, why);
+	pageclear_policy_close(policy);
 	return r;
 }
 
 int worker_main(int in, int out)
 {
-	struct worker *worker = calloc(1, sizeof(*worker));
+	struct worker *worker = NULL;
 	struct order order;
-	struct taints taints = {.cpu = -1};
-	int r = worker != NULL ? read_order(in, &order) : -ENOMEM, e;
+	struct pc_why why = {""};
+	int r = read_order(in, &order);
 
-	if (r < 0) {
-		free(worker);
+	if (r == 0)
+		r = worker_new(&worker, out);
+	if (r != 0) {
 		fprintf(stderr, "calibrd: --worker is started by calibrd itself, not by hand: %s\n", strerror(-r));
 		return 2;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "calibrd-worker"); /* else "exe": what it was executed as */
-	/* Meant for the whole terminal or service: the parent decides what becomes of us, and kills us for it. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	setpriority(PRIO_PROCESS, 0, order.nice);
-	worker->out = out;
-	r = measure(worker, &order, &taints);
-	e = say(worker, (struct record){.kind = RECORD_END, .u.end = {r, taints}});
-	if (e == 0)
-		e = flush(worker);
-	free(worker);
-	return r == 0 && e == 0 ? 0 : 1;
+	if (!worker_tie(order.parent)) {
+		free(worker);
+		return 1; /* nobody is left to be told */
+	}
+	settle_in(&order);
+	r = order.task == ORDER_VERIFY ? verify_file(worker, &order, &why) : worker_calibrate(worker, &order, &why);
+	return worker_end(worker, r, &why);
 }

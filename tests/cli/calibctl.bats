@@ -87,7 +87,7 @@ misused() {
 
 @test "help lists every verb, and --help and -h are the same" {
 	run -0 "$CTL" help
-	for verb in show explain kernels topology history diff rollback status help; do
+	for verb in show explain kernels topology history diff rollback import calibrate cancel wait status help; do
 		holds "  $verb "
 	done
 	list=$output
@@ -98,7 +98,7 @@ misused() {
 }
 
 @test "help VERB and VERB --help are the same, even on a command line that is otherwise wrong" {
-	for verb in show explain kernels topology history diff rollback status help; do
+	for verb in show explain kernels topology history diff rollback import calibrate cancel wait status help; do
 		run -0 "$CTL" help "$verb"
 		holds "calibctl $verb"
 		holds "--json"

@@ -44,6 +44,7 @@ child_of() {
 
 # Until something is so: half a minute is no measurement, just when to give up.
 until_true() {
+	local i
 	for ((i = 0; i < 600; i++)); do
 		! "$@" || return 0
 		sleep 0.05
@@ -182,4 +183,18 @@ only_there() {
 # On a busy machine a calibration may be noisy, and would be repeated at each start. What is tested is not the noise.
 call_it_good() {
 	ask "$1" "UPDATE calibration SET quality = 'good' WHERE state = 'done'"
+}
+
+# A text as a generation's of a database: publish DATABASE GENERATION FILE, with the hash that the database checks it by.
+publish() {
+	/usr/bin/python3 - "$@" <<-'END'
+		import sqlite3, sys
+		text = open(sys.argv[3]).read()
+		value = 0xcbf29ce484222325
+		for byte in text.encode():
+		    value = (value ^ byte) * 0x100000001b3 % 2**64
+		with sqlite3.connect(sys.argv[1]) as db:
+		    db.execute("INSERT INTO published (generation, topology, source, at, yaml, hash) SELECT ?, id, 'import', 1000, ?, ?"
+		               " FROM topology", (sys.argv[2], text, f"{value:016x}"))
+	END
 }

@@ -298,7 +298,7 @@ installed() {
 	[[ $writable == *"in /etc/pageclear/policy.yaml"* ]]
 	[[ $writable == *"policy     /etc/pageclear/policy.yaml"* ]]
 	[[ ${output#*== afterwards} == *"/etc/pageclear/policy.yaml is up to date"* ]]
-	lacks measuring
+	lacks "measuring for about"
 	lacks edited
 }
 

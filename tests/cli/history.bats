@@ -434,7 +434,7 @@ forge() {
 	ctl rollback 1
 	run -0 once
 	holds "generation 3 in $P is up to date"
-	lacks measuring
+	lacks "measuring for about"
 	ctl rollback 2
 	# Without the pin in its configuration calibrd would decide as generation 1 says.
 	run -0 once

@@ -5,7 +5,7 @@
 # bats sets output and stderr; messages hold shell characters.
 # shellcheck disable=SC2154,SC2016
 
-bats_require_minimum_version 1.5.0
+load calibrd_common
 
 setup_file() {
 	export B=${B:-build} DATA=tests/data/calibctl T
@@ -234,20 +234,6 @@ need_x86() {
 }
 
 # --- what is measured ------------------------------------------------------------------------------------------------
-
-# A text as a generation's, with the hash that the database checks it by.
-publish() {
-	/usr/bin/python3 - "$@" <<-'END'
-		import sqlite3, sys
-		text = open(sys.argv[3]).read()
-		value = 0xcbf29ce484222325
-		for byte in text.encode():
-		    value = (value ^ byte) * 0x100000001b3 % 2**64
-		with sqlite3.connect(sys.argv[1]) as db:
-		    db.execute("INSERT INTO published (generation, topology, source, at, yaml, hash) SELECT ?, id, 'import', 1000, ?, ?"
-		               " FROM topology", (sys.argv[2], text, f"{value:016x}"))
-	END
-}
 
 @test "as JSON, against a slow memset, recorded" {
 	need_x86

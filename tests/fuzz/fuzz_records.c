@@ -28,6 +28,10 @@ static void check(const struct run *run)
 	require(run->share >= 0 && run->share <= 1 && (run->epochs == 0 || run->epoch < run->epochs));
 	require(((run->passed | run->faulted) & (uint32_t)(UINT64_MAX << pc_kernel_count)) == 0);
 	require(run->error <= 0 && run->error > -4096);
+	require(memchr(run->words.text, '\0', sizeof(run->words.text)) != NULL);
+	for (const char *at = run->words.text; *at != '\0'; at++)
+		require(pc_control(at) == 0);
+	require(!run->verified || record_report_is_sane(&run->report));
 	for (size_t i = 0; i < run->data.count; i++) {
 		const struct series *series = &run->data.series[i];
 
@@ -60,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t step = size > 1 ? 1 + data[1] * 8u : 1, len = number_records(data, size < 32768 ? size : 32768, bytes);
 
 	require(pipe2(ends, O_CLOEXEC) == 0);
-	require(run_watch(&run, -1, ends[0], -1, &why) == 0);
+	require(run_watch(&run, size > 0 && data[0] >= 128 ? ORDER_VERIFY : ORDER_CALIBRATE, -1, ends[0], -1, &why) ==
+	        0);
 	for (size_t at = 0; at < len && r == 0; at += step) {
 		size_t part = len - at < step ? len - at : step;
 

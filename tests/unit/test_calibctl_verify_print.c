@@ -159,12 +159,66 @@ static void for_programs(void)
 	text = NULL;
 }
 
+/* What the database keeps of a verification: neither seeds nor ways, and in an order of its own. */
+static void by_calibrd(void)
+{
+	struct topology topology = {.id = "aaaaaaaaaaaa"};
+	struct verification_entry entry = {.id = 9};
+	const struct pageclear_policy *policy;
+	struct verified series[VERIFY_SERIES + 1] = {{0}};
+	struct pc_why why;
+	char expected[160];
+
+	CU_ASSERT_EQUAL_FATAL(pageclear_policy_builtin(&policy), 0);
+	start();
+	report.series[0].told.sizes = 20;
+	series[0] = series[2] = report.series[0].told;
+	series[0].prior = PC_CACHED;
+	series[0].passed = true;
+	series[1] = series[0];
+	series[1].intent = PAGECLEAR_HOT;
+	request.by_calibrd = true;
+	request.topology = &topology;
+	CU_ASSERT_EQUAL_FATAL(verification_restore(&report, policy, series, 3, &why), 0);
+	CU_ASSERT_EQUAL(report.count, 3);
+	CU_ASSERT_FALSE(report.passed);
+	CU_ASSERT_EQUAL(report.series[0].told.intent, PAGECLEAR_HOT);
+	CU_ASSERT_EQUAL(report.series[1].told.prior, PC_CACHED);
+	CU_ASSERT_EQUAL(report.series[2].told.prior, PC_FLUSHED);
+	print();
+	holds("effort quick, by calibrd");
+	snprintf(expected, sizeof(expected), "the choice, %s, costs 25.0 %% more than the best", pc_kernels[0].name);
+	holds(expected);
+	lacks("seed");
+	lacks("undisturbed");
+	holds("verdict the policy's choices cost more than tolerated");
+
+	json_t *json = verification_json(&request, &report, &entry);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+	json_t *last = json_array_get(json_object_get(json, "series"), 2);
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json, "seed")));
+	CU_ASSERT_TRUE(json_is_null(json_object_get(last, "sizes_measured")));
+	CU_ASSERT_TRUE(json_is_null(json_object_get(json_object_get(last, "worst"), "better")));
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json, "recorded")), 9);
+	json_decref(json);
+
+	CU_ASSERT_TRUE(verification_restore(&report, policy, series, 0, &why) < 0);
+	CU_ASSERT_TRUE(verification_restore(&report, policy, series, VERIFY_SERIES + 1, &why) < 0);
+	series[2].passed = true;
+	CU_ASSERT_EQUAL(verification_restore(&report, policy, series, 3, &why), 0);
+	CU_ASSERT_TRUE(report.passed);
+	pageclear_policy_close(policy);
+	free(text);
+	text = NULL;
+}
+
 static const struct unit_test tests[] = {
 	{"a_mean_beyond", a_mean_beyond},
 	{"a_percentile_beyond", a_percentile_beyond},
 	{"never_more_than_itself", never_more_than_itself},
 	{"noise_and_sizes", noise_and_sizes},
 	{"for_programs", for_programs},
+	{"by_calibrd", by_calibrd},
 };
 
 UNIT_MAIN("calibctl_verify_print", tests)

@@ -43,6 +43,16 @@ static struct record trial(void)
 	return (struct record){.kind = RECORD_TRIAL, .number = NUMBER, .u.trial = {0, TRIAL_PASSED}};
 }
 
+static struct record report_piece(void)
+{
+	return (struct record){.kind = RECORD_REPORT, .number = NUMBER, .u.piece.at = RECORD_PIECE};
+}
+
+static struct record words_piece(void)
+{
+	return (struct record){.kind = RECORD_WORDS, .number = NUMBER, .u.piece.at = 0};
+}
+
 static struct record end(void)
 {
 	return (struct record){
@@ -69,6 +79,8 @@ static void test_good_ones(void)
 	CU_ASSERT(sane(probe()));
 	CU_ASSERT(sane(progress()));
 	CU_ASSERT(sane(trial()));
+	CU_ASSERT(sane(report_piece()));
+	CU_ASSERT(sane(words_piece()));
 	CU_ASSERT(sane(end()));
 }
 
@@ -77,7 +89,7 @@ static void test_kind_and_number(void)
 	struct record record = sample();
 
 	CU_ASSERT_FALSE(WITH(sample, kind, 0));
-	CU_ASSERT_FALSE(WITH(sample, kind, RECORD_END + 1));
+	CU_ASSERT_FALSE(WITH(sample, kind, RECORD_WORDS + 1));
 	CU_ASSERT_FALSE(WITH(sample, kind, UINT32_MAX));
 	CU_ASSERT_FALSE(record_is_sane(&record, NUMBER - 1)); /* one was lost */
 	CU_ASSERT_FALSE(record_is_sane(&record, NUMBER + 1)); /* one came twice */
@@ -199,6 +211,134 @@ static void test_taints(void)
 	CU_ASSERT_FALSE(WITH(end, u.end.taints.cpu, INT32_MAX));
 }
 
+/* --- pieces ------------------------------------------------------------------------------------------------------ */
+
+static void test_pieces(void)
+{
+	const uint32_t last_report = (sizeof(struct verify_report) - 1) / RECORD_PIECE * RECORD_PIECE;
+	const uint32_t last_words = (sizeof(struct pc_why) - 1) / RECORD_PIECE * RECORD_PIECE;
+
+	CU_ASSERT(WITH(report_piece, u.piece.at, 0));
+	CU_ASSERT_FALSE(WITH(report_piece, u.piece.at, 1));
+	CU_ASSERT(WITH(report_piece, u.piece.at, last_report));
+	CU_ASSERT_FALSE(WITH(report_piece, u.piece.at, last_report + RECORD_PIECE));
+	CU_ASSERT_FALSE(WITH(report_piece, u.piece.at, UINT32_MAX / RECORD_PIECE * RECORD_PIECE));
+	CU_ASSERT(WITH(words_piece, u.piece.at, last_words));
+	CU_ASSERT_FALSE(WITH(words_piece, u.piece.at, last_words + RECORD_PIECE));
+	CU_ASSERT_FALSE(WITH(words_piece, u.piece.at, last_words + 1));
+}
+
+/* Every size: what was cut comes together again, and nothing beside it is touched. */
+static void test_assembly(void)
+{
+	char whole[200], copy[201];
+
+	for (size_t i = 0; i < sizeof(whole); i++)
+		whole[i] = (char)(i + 1);
+	for (size_t size = 1; size <= sizeof(whole); size++) {
+		size_t held = 0;
+
+		memset(copy, 0, sizeof(copy));
+		for (uint32_t at = 0; at < size; at += RECORD_PIECE) {
+			struct record_piece piece = record_piece(whole, size, at);
+
+			CU_ASSERT_FALSE(record_assemble(copy, size, held + RECORD_PIECE, &piece));
+			CU_ASSERT_TRUE(record_assemble(copy, size, held, &piece));
+			held += RECORD_PIECE;
+		}
+		CU_ASSERT_EQUAL(memcmp(copy, whole, size), 0);
+		CU_ASSERT_EQUAL(copy[size], 0);
+	}
+}
+
+/* --- reports ----------------------------------------------------------------------------------------------------- */
+
+static struct verify_report report(void)
+{
+	struct verify_report made = {.count = VERIFY_SERIES, .passed = true};
+
+	for (unsigned i = 0; i < VERIFY_SERIES; i++)
+		made.series[i] = (struct verify_series){.told = {.intent = i / 2,
+		                                                 .prior = i == 4 ? PC_UNKNOWN : 1 + i % 2,
+		                                                 .sizes = 20,
+		                                                 .worst_bytes = 1 << 20,
+		                                                 .gain = 1.5,
+		                                                 .best_gain = 2,
+		                                                 .unhinted = NAN,
+		                                                 .against = NAN,
+		                                                 .passed = true},
+		                                        .measured = 20};
+	return made;
+}
+
+#define REPORT_WITH(member, value)                                                                                     \
+	({                                                                                                             \
+		struct verify_report changed = report();                                                               \
+		changed.member = (value);                                                                              \
+		record_report_is_sane(&changed);                                                                       \
+	})
+
+static void test_report(void)
+{
+	struct verify_report made = report();
+
+	CU_ASSERT(record_report_is_sane(&made));
+	CU_ASSERT_FALSE(REPORT_WITH(count, VERIFY_SERIES - 1));
+	CU_ASSERT_FALSE(REPORT_WITH(count, SIZE_MAX));
+	CU_ASSERT_FALSE(REPORT_WITH(passed, false));
+	CU_ASSERT_FALSE(REPORT_WITH(series[2].told.passed, false)); /* and all have passed? */
+	made.passed = made.series[2].told.passed = false;
+	CU_ASSERT(record_report_is_sane(&made));
+}
+
+static void test_report_series(void)
+{
+	for (unsigned i = 0; i < VERIFY_SERIES; i++) {
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].told.intent, 3));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].told.intent, (i / 2 + 1) % 3)); /* another one's place */
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].told.prior, PC_PRIORS));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].told.sizes, 0));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].told.sizes, 21));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].measured, UINT32_MAX));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].told.worst_bytes, 0));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].told.worst_bytes, UINT64_MAX));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].chosen.kernel, pc_kernel_count));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].better.kernel, UINT32_MAX));
+		CU_ASSERT_FALSE(REPORT_WITH(series[i].better.chunk, UINT64_MAX));
+	}
+}
+
+static void test_report_figures(void)
+{
+	static const double bad[] = {NAN, INFINITY, -INFINITY}, worse[] = {INFINITY, 0, -1};
+
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_FALSE(REPORT_WITH(series[0].told.mean, bad[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[1].told.p95, bad[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[2].told.worst, bad[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[3].told.floor, bad[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[4].told.floor_p95, bad[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[0].told.gain, bad[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[0].told.best_gain, worse[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[0].told.unhinted, worse[i]));
+		CU_ASSERT_FALSE(REPORT_WITH(series[0].told.against, worse[i]));
+	}
+	CU_ASSERT(REPORT_WITH(series[0].told.mean, -0.02)); /* better than the best: noise does that */
+	CU_ASSERT(REPORT_WITH(series[0].told.unhinted, 1.5));
+}
+
+/* What is neither true nor false must not be looked at as if it were. */
+static void test_report_flags(void)
+{
+	struct verify_report made = report();
+
+	memset(&made.passed, 2, 1);
+	CU_ASSERT_FALSE(record_report_is_sane(&made));
+	made = report();
+	memset(&made.series[4].told.passed, 255, 1);
+	CU_ASSERT_FALSE(record_report_is_sane(&made));
+}
+
 static const struct unit_test tests[] = {
 	{"good ones", test_good_ones},
 	{"kind and number", test_kind_and_number},
@@ -210,6 +350,12 @@ static const struct unit_test tests[] = {
 	{"trial", test_trial},
 	{"end", test_end},
 	{"taints", test_taints},
+	{"pieces", test_pieces},
+	{"assembly", test_assembly},
+	{"report", test_report},
+	{"report: series", test_report_series},
+	{"report: figures", test_report_figures},
+	{"report: flags", test_report_flags},
 };
 
 UNIT_MAIN("records", tests)

@@ -1,172 +1,19 @@
 /*
- * A calibration as the parent sees it, with children that are healthy, broken or mean. This program is its own
+ * Measuring as the parent sees it, with children that are healthy, broken or mean. This program is its own
  * measuring process: run_start() executes it anew with --worker.
  */
 #include "calibrd/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "calibrd/trial.h"
-#include "calibrd/worker.h"
 #include "kernels/kernels.h"
-#include "tests/unit/harness.h"
-
-/* --- children ---------------------------------------------------------------------------------------------------- */
-
-enum ending { EXITS, KILLS_ITSELF, HANGS, CLOSES_AND_HANGS };
-
-struct script {
-	struct record records[80];
-	size_t count;
-	size_t part; /* bytes of one record more */
-	size_t step; /* bytes a write, 0: all at once */
-	enum ending ending;
-	int code;
-};
-
-static struct record *add(struct script *script, struct record record)
-{
-	record.number = (uint32_t)script->count;
-	script->records[script->count] = record;
-	return &script->records[script->count++];
-}
-
-static struct record sample(double ns, bool tainted)
-{
-	return (struct record){
-		.kind = RECORD_SAMPLE,
-		.u.sample = {{.bytes = 4096, .threads = 1, .prior = PC_CACHED}, {.ns = (float)ns}, tainted},
-	};
-}
-
-static struct record knee(uint64_t bytes, unsigned epoch)
-{
-	return (struct record){.kind = RECORD_KNEE, .u.knee = {bytes, epoch}};
-}
-
-static struct record trial(unsigned kernel, enum trial result)
-{
-	return (struct record){.kind = RECORD_TRIAL, .u.trial = {kernel, result}};
-}
-
-static struct record progress(void)
-{
-	return (struct record){.kind = RECORD_PROGRESS, .u.progress = {1, 3, 0.25}};
-}
-
-static struct record probe(void)
-{
-	return (struct record){.kind = RECORD_PROBE, .u.probe = {65536, PC_CACHED, 60, {10, 11, 12, 13}}};
-}
-
-static struct record end(int error)
-{
-	return (struct record){.kind = RECORD_END, .u.end = {error, {.samples = 9, .lost = 2, .rounds = 4, .cpu = 1}}};
-}
-
-static void __attribute__((noreturn)) play(const struct script *script, int out)
-{
-	const char *at = (const char *)script->records;
-	size_t left = script->count * sizeof(struct record) + script->part;
-
-	while (left > 0) {
-		ssize_t wrote = write(out, at, script->step > 0 && script->step < left ? script->step : left);
-
-		if (wrote < 0)
-			_exit(99);
-		at += wrote;
-		left -= (size_t)wrote;
-	}
-	if (script->ending == KILLS_ITSELF) {
-		signal(script->code, SIG_DFL);
-		raise(script->code);
-	}
-	if (script->ending == CLOSES_AND_HANGS)
-		close(out);
-	while (script->ending != EXITS)
-		pause();
-	_exit(script->code);
-}
-
-static void start(struct run *run, const struct script *script)
-{
-	int ends[2];
-	struct pc_why why;
-	pid_t pid;
-
-	CU_ASSERT_EQUAL_FATAL(pipe2(ends, O_CLOEXEC), 0);
-	pid = fork();
-	CU_ASSERT_FATAL(pid >= 0);
-	if (pid == 0) {
-		close(ends[0]);
-		play(script, ends[1]);
-	}
-	close(ends[1]);
-	CU_ASSERT_EQUAL_FATAL(run_watch(run, pid, ends[0], -1, &why), 0);
-}
-
-/* What run_read() says once it has more to say than "go on"; 0 if nothing comes any more. */
-static int read_on(struct run *run, int patience_ms, struct pc_why *why)
-{
-	struct pollfd ready = {.fd = run->records, .events = POLLIN};
-	int r = 0;
-
-	why->text[0] = '\0';
-	while (r == 0 && poll(&ready, 1, patience_ms) > 0)
-		r = run_read(run, why);
-	return r;
-}
-
-enum { PATIENCE_MS = 30000, HANG_MS = 100 };
-
-/* The whole life of a run that ends by itself. */
-static int outcome(const struct script *script, struct pc_why *why)
-{
-	struct run run;
-	int r;
-
-	start(&run, script);
-	r = read_on(&run, PATIENCE_MS, why);
-	run_free(&run);
-	return r;
-}
-
-static bool says(const struct pc_why *why, const char *part)
-{
-	if (strstr(why->text, part) == NULL)
-		printf("\n'%s' does not hold '%s'\n", why->text, part);
-	return strstr(why->text, part) != NULL;
-}
-
-static bool no_child_left(void)
-{
-	return waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD;
-}
+#include "tests/unit/run_scripts.h"
 
 /* --- healthy ----------------------------------------------------------------------------------------------------- */
-
-static struct script healthy(void)
-{
-	struct script script = {.count = 0};
-
-	add(&script, trial(0, TRIAL_PASSED));
-	add(&script, progress());
-	add(&script, knee(8 << 20, 0));
-	add(&script, probe());
-	add(&script, sample(100, false));
-	add(&script, sample(110, false));
-	add(&script, sample(900, true));
-	add(&script, sample(105, false));
-	add(&script, end(0));
-	return script;
-}
 
 static void check_healthy(struct run *run)
 {
@@ -444,11 +291,12 @@ static const struct order the_order = {.magic = ORDER_MAGIC,
 static int be_worker(void)
 {
 	struct script script = healthy();
-	struct order order;
+	struct order order, expected = the_order;
 	sigset_t mask;
 
+	expected.parent = getppid();
 	if (read(STDIN_FILENO, &order, sizeof(order)) != (ssize_t)sizeof(order) ||
-	    memcmp(&order, &the_order, sizeof(order)) != 0)
+	    memcmp(&order, &expected, sizeof(order)) != 0)
 		return 50;
 	sigprocmask(SIG_BLOCK, NULL, &mask);
 	if (sigismember(&mask, SIGTERM))
@@ -480,24 +328,6 @@ static void test_start(void)
 	CU_ASSERT(no_child_left());
 }
 
-/* The real worker refuses what is no order. */
-static void test_worker_refuses(void)
-{
-	struct order order = the_order;
-	int in[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-	for (int i = 0; i < 3; i++) {
-		CU_ASSERT_EQUAL_FATAL(pipe2(in, O_CLOEXEC), 0);
-		order.magic = i == 0 ? 1 : ORDER_MAGIC;
-		order.effort = i == 1 ? EFFORTS : EFFORT_QUICK;
-		CU_ASSERT(write(in[1], &order, i == 2 ? sizeof(order) - 1 : sizeof(order)) > 0);
-		close(in[1]);
-		CU_ASSERT_EQUAL(worker_main(in[0], out), 2);
-		close(in[0]);
-	}
-	close(out);
-}
-
 static const struct unit_test tests[] = {
 	{"healthy", test_healthy},
 	{"trials", test_trials},
@@ -516,7 +346,6 @@ static const struct unit_test tests[] = {
 	{"more knees than epochs", test_more_knees_than_epochs},
 	{"tainted share of nothing", test_tainted_share_of_nothing},
 	{"start", test_start},
-	{"worker refuses", test_worker_refuses},
 };
 
 int main(int argc, char **argv)

@@ -14,7 +14,7 @@ static bool worth(const char *quality, const char *published)
 	if (published != NULL)
 		strcpy(old.quality, published);
 	strcpy(calibration.quality, quality);
-	return service_worth_publishing(&service, &calibration);
+	return looking_worth_publishing(&service, &calibration);
 }
 
 static void test_noisy_never_replaces_good(void)

@@ -335,7 +335,7 @@ static void test_dumps(void)
 /* libcpuid 0.6.2 on its own test data: what the child is for. */
 static void test_outcomes(void)
 {
-	unsigned counts[3] = {0};
+	unsigned counts[TOPOLOGY_UNASKED + 1] = {0};
 	static struct topology_cpuid answer;
 
 	if (!find_dumps())

@@ -289,6 +289,19 @@ static void test_message(void)
 	free(good);
 }
 
+/* A child that could not load the library says so, and is believed no more than that. */
+static void test_message_of_trouble(void)
+{
+	struct topology_cpuid *answer = fill_message(), got;
+
+	strcpy(answer->trouble, "libcpuid.so.0: no such file");
+	CU_ASSERT_EQUAL(send_message(answer, &got), TOPOLOGY_ABSENT);
+	CU_ASSERT_STRING_EQUAL(got.trouble, "libcpuid.so.0: no such file");
+	CU_ASSERT_EQUAL(got.type_count, 0);
+	CU_ASSERT_STRING_EQUAL(got.name, "");
+	free(answer);
+}
+
 #define REFUSED(change)                                                                                                \
 	do {                                                                                                           \
 		answer = fill_message();                                                                               \
@@ -313,6 +326,8 @@ static void test_message_refused(void)
 	REFUSED(answer->types[0].model = 256);
 	REFUSED(answer->types[0].stepping = 16);
 	REFUSED(answer->types[0].kind = 0);
+	REFUSED(memset(answer->trouble, 'x', sizeof(answer->trouble)));
+	REFUSED(strcpy(answer->trouble, "no\nsense"));
 }
 
 static void test_message_cut(void)
@@ -371,6 +386,7 @@ static const struct unit_test tests[] = {
 	{"child that hangs or floods", test_child_hangs},
 	{"child that nobody waits for", test_child_unwaited},
 	{"message", test_message},
+	{"message of trouble", test_message_of_trouble},
 	{"message refused", test_message_refused},
 	{"message cut short", test_message_cut},
 	{"message with noise", test_message_noise},

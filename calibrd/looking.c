@@ -1,0 +1,322 @@
+/* What is known of this host, and what follows from it; see service_parts.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "calibrd/log.h"
+#include "calibrd/pool.h"
+#include "calibrd/rollback.h"
+#include "calibrd/service_parts.h"
+
+/* How often it is tried whether what stands in for something can go. */
+enum { MAKESHIFT_S = 600 };
+
+/* --- what is published -------------------------------------------------------------------------------------------- */
+
+bool looking_worth_publishing(const struct service *service, const struct calibration *calibration)
+{
+	if (strcmp(calibration->quality, "noisy") != 0 || service->old == NULL ||
+	    strcmp(service->old->quality, "good") != 0)
+		return true;
+	log_warning("the new measurements are noisy (%s): the good policy of before stays",
+	            calibration->reasons != NULL ? calibration->reasons : "no reason recorded");
+	return false;
+}
+
+int looking_refresh(struct service *service, struct pc_why *why)
+{
+	int r;
+
+	pc_document_free(service->old);
+	service->old = NULL;
+	r = settle_last(service->store, service->topology->id, &service->old, why);
+	log_context(service->topology->id, service->old != NULL ? service->old->generation : 0);
+	standing_policy(service);
+	return r;
+}
+
+/* known: NULL: this topology has not been measured; a policy may have been imported for it. */
+static int publish_known(struct service *service, const struct calibration *known, const struct dataset *data,
+                         struct pc_why *why)
+{
+	bool worth = known != NULL && looking_worth_publishing(service, known);
+	struct settlement what = {.config = &service->config,
+	                          .store = service->store,
+	                          .topology = service->topology,
+	                          .calibration = known,
+	                          .data = worth ? data : NULL,
+	                          .old = service->old,
+	                          .source = "restart",
+	                          .where = service->where};
+
+	if (!settle_has_rounds(data) && service->old == NULL)
+		return 0; /* nothing left of it but its name */
+	int r = rollback_stand(&what, why);
+	if (r == 2)
+		r = known != NULL ? settle(&what, why) : 0;
+	return r < 0 ? r : looking_refresh(service, why);
+}
+
+/* --- what is due -------------------------------------------------------------------------------------------------- */
+
+/* Of this topology alone; *out is for store_verification_free(). 0, 1 there is none. */
+static int newest_verification(struct service *service, struct verification *out, struct pc_why *why)
+{
+	struct verification *list = NULL;
+	size_t count = 0;
+	bool found = false;
+	int r = store_verifications(service->store, SIZE_MAX, &list, &count, why);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		if (!found && strcmp(list[i].topology, service->topology->id) == 0) {
+			*out = list[i];
+			found = true;
+		} else {
+			store_verification_free(&list[i]);
+		}
+	}
+	free(list);
+	return found ? 0 : 1;
+}
+
+static bool is_same(const char *soft, const struct service *service)
+{
+	return soft != NULL && strcmp(soft, service->topology->soft) == 0;
+}
+
+/* Software that changed since the calibration is no reason to measure again once a verification has passed with it. 1:
+ * nothing speaks for it; 0: it does. */
+static int accepted(struct service *service, const struct calibration *known, struct pc_why *why)
+{
+	struct verification newest = {0};
+	int r = newest_verification(service, &newest, why);
+
+	if (r == 0)
+		r = newest.passed && newest.newest >= known->id && is_same(newest.soft, service) ? 0 : 1;
+	store_verification_free(&newest);
+	return r;
+}
+
+struct due {
+	enum task task;
+	enum wish wish;
+	const char *reason;
+};
+
+/* A remembered calibration needs no repetition if nothing it rests on has changed. */
+static int find_due(struct service *service, const struct calibration *known, const struct dataset *data,
+                    struct due *due, struct pc_why *why)
+{
+	int r = 0;
+
+	*due = (struct due){.task = TASK_CALIBRATE};
+	if (service->force)
+		*due = (struct due){TASK_CALIBRATE, WISH_ASKED, "asked to measure again"};
+	else if (effort_find(known->effort) == EFFORTS || effort_find(known->effort) < service->config.effort)
+		due->reason = "the known calibration was made with less effort";
+	else if (strcmp(known->quality, "noisy") == 0)
+		due->reason = "the known calibration is noisy";
+	else if (!settle_has_rounds(data))
+		due->reason = "the samples of the known calibration are no longer kept";
+	else if (settle_unmeasured(data, known, &service->config) != 0)
+		due->reason = "kernels that may be chosen here were not measured then";
+	else if (!is_same(known->soft, service) && (r = accepted(service, known, why)) == 1)
+		*due = (struct due){TASK_VERIFY, WISH_ITSELF,
+		                    "the system's software or kernels changed since the known calibration"};
+	else
+		due->task = TASK_NONE;
+	return r < 0 ? r : 0;
+}
+
+/* Where the configuration forbids what is due, that is said, and nothing is due. */
+static int allow(struct service *service, struct due *due, struct pc_why *why)
+{
+	enum config_calibrate calibrate = service->config.calibrate;
+	bool told = service->options->once || due->wish == WISH_ASKED;
+
+	if (due->task == TASK_NONE || calibrate == CALIBRATE_AUTO || (told && calibrate == CALIBRATE_MANUAL))
+		return 0;
+	if (service->options->once)
+		return pc_why(why, -EPERM, "%s, and calibrd.yaml forbids measuring (calibrate: import)", due->reason);
+	snprintf(service->idle, sizeof(service->idle), "%s, and calibrd.yaml asks not to measure", due->reason);
+	log_notice("%s", service->idle);
+	due->task = TASK_NONE;
+	return 0;
+}
+
+static int put_on_agenda(struct service *service, struct due *due, struct pc_why *why)
+{
+	int r = allow(service, due, why);
+
+	if (r == 0 && due->task == TASK_CALIBRATE)
+		r = settle_check(&service->config, why);
+	if (r < 0)
+		return r;
+	service->effort = due->task == TASK_VERIFY ? EFFORT_QUICK : service->config.effort;
+	if (due->task == TASK_NONE)
+		agenda_done(&service->agenda);
+	else
+		agenda_want(&service->agenda, due->task, due->wish, due->reason);
+	return looking_schedule(service, why);
+}
+
+int looking_schedule(struct service *service, struct pc_why *why)
+{
+	struct calibration known = {0};
+	struct verification verification = {0};
+	int64_t last = 0;
+	unsigned days = service->config.calibrate == CALIBRATE_AUTO ? service->config.verify_interval_days : 0,
+		 pooled = 1;
+	int r = store_latest(service->store, service->topology->id, &known, why);
+
+	if (r == 0) {
+		last = known.finished;
+		r = pool_count(service->store, &known, &pooled, why);
+	}
+	if (r == 0) {
+		r = newest_verification(service, &verification, why);
+		if (r == 0 && verification.at > last)
+			last = verification.at;
+	}
+	store_calibration_free(&known);
+	store_verification_free(&verification);
+	if (r < 0)
+		return r;
+	/* A verification has nothing to say that the next epochs would not, until a policy rests on as many as count.
+	 */
+	agenda_schedule(&service->agenda, pooled < POOL_MOST ? TASK_CALIBRATE : TASK_VERIFY, last, time(NULL),
+	                last > 0 ? days : 0, service_now());
+	return 0;
+}
+
+/* --- looking ------------------------------------------------------------------------------------------------------ */
+
+/* Home or where it is, the log is told what stands in, once, and that it no longer does. */
+static int open_store(struct service *service, char renamed[512], struct pc_why *why)
+{
+	int r;
+
+	renamed[0] = '\0';
+	if (service->store == NULL) {
+		r = store_place_open(&service->store, &service->place, service->config.database, renamed, why);
+		if (r == 1)
+			log_once(&service->makeshift, LOG_LEVEL_WARNING, "%s", why->text);
+	} else {
+		r = store_place_return(&service->store, &service->place, renamed, why);
+		if (r < 0)
+			return 0; /* not yet */
+	}
+	if (r == 0 && why->text[0] != '\0')
+		log_notice("%s", why->text);
+	if (r == 0)
+		log_once_over(&service->makeshift);
+	return r < 0 ? r : 0;
+}
+
+int looking_open(struct service *service, struct pc_why *why)
+{
+	char renamed[512];
+	int r;
+
+	if (service->store != NULL && !service->place.fallback)
+		return 0;
+	r = open_store(service, renamed, why);
+	if (renamed[0] != '\0')
+		log_warning("%s was damaged: it is kept as %s, and a new one begun", service->config.database, renamed);
+	return r;
+}
+
+bool looking_makes_do(const struct service *service)
+{
+	return service->store == NULL || service->place.fallback || strcmp(service->where, SETTLE_FALLBACK) == 0;
+}
+
+static int find_topology(struct service *service, struct pc_why *why)
+{
+	struct topology *found;
+	int r = topology_detect(&found, &(struct topology_source){0}, why);
+
+	if (r < 0)
+		return r;
+	if (service->topology == NULL || strcmp(service->topology->id, found->id) != 0) {
+		log_info("topology %s: %s", found->id, found->name);
+		if (found->disagreements[0] != '\0')
+			log_notice("%s", found->disagreements);
+		service->where[0] = '\0';
+	}
+	topology_free(service->topology);
+	service->topology = found;
+	return 0;
+}
+
+int looking_moved(struct service *service, struct pc_why *why)
+{
+	struct topology *found;
+	bool moved;
+	int r = topology_detect(&found, &(struct topology_source){0}, why);
+
+	if (r < 0)
+		return r;
+	moved = service->topology == NULL || strcmp(service->topology->id, found->id) != 0 ||
+	        !is_same(found->soft, service);
+	if (moved) {
+		log_notice("this host is not what it was: looking again");
+		agenda_want(&service->agenda, TASK_LOOK, WISH_ASKED, "the topology changed");
+		topology_free(found);
+		return 1;
+	}
+	topology_free(service->topology);
+	service->topology = found; /* with its dump, which may have been forgotten */
+	return 0;
+}
+
+static int look_at_known(struct service *service, struct pc_why *why)
+{
+	struct due due = {TASK_CALIBRATE, WISH_ITSELF, "this topology has not been measured yet"};
+	struct calibration known = {0};
+	struct dataset data = {0};
+	int r = store_latest(service->store, service->topology->id, &known, why), e = 0;
+
+	if (r == 0)
+		r = store_series(service->store, known.id, &data, why);
+	if (r == 1)
+		r = publish_known(service, NULL, &data, why);
+	if (r == 0 && known.id > 0) {
+		e = publish_known(service, &known, &data, why);
+		if (e == -ENODATA)
+			due.reason = "nothing can be decided from the known calibration";
+		else
+			r = e < 0 ? e : find_due(service, &known, &data, &due, why);
+	}
+	dataset_clear(&data);
+	store_calibration_free(&known);
+	return r < 0 ? r : put_on_agenda(service, &due, why);
+}
+
+int looking_do(struct service *service, struct pc_why *why)
+{
+	struct pc_why withdrawn;
+	int r = looking_open(service, why);
+
+	service->idle[0] = '\0';
+	service->again = false;
+	if (r == 0)
+		r = find_topology(service, why);
+	if (r < 0)
+		return r;
+	if (settle_withdraw(&service->config, service->store, service->topology->id, &withdrawn) < 0)
+		log_warning("%s", withdrawn.text); /* a read-only /etc, say: what is published now goes before it */
+	r = looking_refresh(service, why);
+	if (r == 0)
+		r = look_at_known(service, why);
+	if (r < 0)
+		return r;
+	log_once_over(&service->trouble);
+	service->agenda.look_at = looking_makes_do(service) ? service_now() + MAKESHIFT_S : (double)INFINITY;
+	return 0;
+}

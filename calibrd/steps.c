@@ -1,0 +1,198 @@
+/* What is done next, and what becomes of what went wrong; see service_parts.h. */
+#include <errno.h>
+#include <malloc.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "calibrd/conditions.h"
+#include "calibrd/log.h"
+#include "calibrd/quiet.h"
+#include "calibrd/service_parts.h"
+
+/* How late a sleep may end: whoever waits for a quiet host need not be punctual, nor who verifies once a week. */
+enum { LATE_SHARE = 20, LATE_MOST_S = 60 };
+
+double service_now(void)
+{
+	return (double)quiet_clock_ns(CLOCK_BOOTTIME) / 1e9;
+}
+
+void service_leave(struct service *service, int status)
+{
+	service->status = status;
+	service->leaving = true;
+	sd_event_exit(service->event, 0);
+}
+
+/* --- trouble ------------------------------------------------------------------------------------------------------ */
+
+static void say_retry(struct service *service, const struct pc_why *why, double wait)
+{
+	standing_say(service, "failed", "%s; tried again in %.0f min", why->text, wait / 60);
+}
+
+/* Of the database or what it lies on: opening it again repairs, or finds another place. */
+static bool is_of_store(int r)
+{
+	return r == -ENOSPC || r == -EROFS || r == -EUCLEAN || r == -ESTALE || r == -EIO;
+}
+
+void service_trouble(struct service *service, int r, const struct pc_why *why)
+{
+	struct agenda *agenda = &service->agenda;
+
+	if (agenda->task == TASK_CALIBRATE)
+		log_event_once(&service->trouble, LOG_CALIBRATION_FAILED, LOG_LEVEL_ERROR, "%s", why->text);
+	else
+		log_once(&service->trouble, LOG_LEVEL_ERROR, "%s", why->text);
+	if (is_of_store(r))
+		service->store = store_close(service->store);
+	if (service->options->once) {
+		service_leave(service, 1);
+		return;
+	}
+	/* Who asked has been told; what the daemon itself wants now follows from what is known. */
+	if (agenda->wish == WISH_ASKED && agenda->task != TASK_LOOK)
+		agenda_want(agenda, TASK_LOOK, WISH_ITSELF, "what was asked for failed");
+	say_retry(service, why, agenda_retry(agenda, false, service_now()));
+}
+
+void service_look_soon(struct service *service, const char *reason)
+{
+	if (service->job.task != TASK_NONE) {
+		service->again = true;
+		return;
+	}
+	service->again = false;
+	agenda_want(&service->agenda, TASK_LOOK, WISH_ASKED, reason);
+}
+
+/* --- sleeping ----------------------------------------------------------------------------------------------------- */
+
+static int on_wake(sd_event_source *source, uint64_t now, void *context)
+{
+	(void)source;
+	(void)now;
+	service_step(context);
+	return 0;
+}
+
+static void wake_at(struct service *service, double at)
+{
+	double wait = fmax(0, at - service_now());
+	uint64_t late = (uint64_t)(1e6 * fmin(wait / LATE_SHARE, LATE_MOST_S));
+	int r = 0;
+
+	service->wake = sd_event_source_disable_unref(service->wake);
+	if (isfinite(at))
+		r = sd_event_add_time_relative(service->event, &service->wake, CLOCK_BOOTTIME, (uint64_t)(wait * 1e6),
+		                               late, on_wake, service);
+	if (r < 0)
+		log_error("cannot set a timer: %s: nothing is done until calibrd is restarted", strerror(-r));
+}
+
+static void say_idle(struct service *service)
+{
+	if (service->idle[0] != '\0')
+		standing_say(service, "idle", "%s", service->idle);
+	else
+		standing_say(service, "idle", "the policy for topology %s is %s", service->topology->id,
+		             service->where[0] != '\0' ? service->where : "the one of before");
+}
+
+/* The log has it once, the status each time: its figures change. */
+static void say_waiting(struct service *service, const struct pc_why *held)
+{
+	if (strcmp(service->standing.state, "waiting") != 0)
+		log_info("waiting to %s: %s", service->agenda.task == TASK_VERIFY ? "verify" : "measure", held->text);
+	standing_say(service, "waiting", "%s (%s)", held->text, service->agenda.reason);
+}
+
+/* What was measured leaves most of a megabyte behind, and a dump of every CPU: none of it is needed to sleep. */
+static void hold_little(struct service *service)
+{
+	if (service->topology != NULL)
+		topology_forget_raw(service->topology);
+	store_rest(service->store);
+	malloc_trim(0);
+}
+
+static void rest(struct service *service, double at, enum hold hold, const struct pc_why *held)
+{
+	if (service->options->once) {
+		service_leave(service, 0);
+		return;
+	}
+	wake_at(service, at);
+	hold_little(service);
+	if (hold == HOLD_NOTHING)
+		say_idle(service);
+	else if (hold != HOLD_RETRY) /* that was said when it failed */
+		say_waiting(service, held);
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+/* Whoever asks says how thorough; what comes by itself is calibrated as configured, and verified in passing. */
+static enum effort effort_of(const struct service *service)
+{
+	if (service->agenda.wish == WISH_ASKED)
+		return service->effort;
+	return service->agenda.task == TASK_CALIBRATE ? service->config.effort : EFFORT_QUICK;
+}
+
+/* A guest may have been moved to another processor since anybody looked. */
+static int begin_measuring(struct service *service, struct pc_why *why)
+{
+	const struct agenda *agenda = &service->agenda;
+	int r = looking_open(service, why);
+
+	if (r == 0)
+		r = looking_moved(service, why);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	log_info("%s", agenda->reason);
+	return agenda->task == TASK_CALIBRATE ? measuring_start(service, effort_of(service), why)
+	                                      : verifying_start(service, effort_of(service), why);
+}
+
+static void begin(struct service *service)
+{
+	struct pc_why why;
+	int r = service->agenda.task == TASK_LOOK ? looking_do(service, &why) : begin_measuring(service, &why);
+
+	if (r < 0)
+		service_trouble(service, r, &why);
+}
+
+static enum step next(struct service *service, double *at, enum hold *hold, struct pc_why *held)
+{
+	struct agenda_facts facts = {
+		.now = service_now(), .calm = true, .fed = true, .wait_seconds = service->config.quiet_wait_seconds};
+	struct conditions conditions;
+
+	if (agenda_minds_conditions(&service->agenda, facts.now)) {
+		conditions_read(&conditions, NULL);
+		facts.calm = conditions_calm(&conditions, service->config.quiet_percent, held);
+		facts.fed = conditions_fed(&conditions, facts.calm ? held : NULL);
+	}
+	return agenda_next(&service->agenda, &facts, at, hold);
+}
+
+void service_step(struct service *service)
+{
+	while (!service->leaving && service->job.task == TASK_NONE) {
+		struct pc_why held = {""};
+		enum hold hold;
+		double at;
+
+		if (service->options->once)
+			service->agenda.wish = WISH_ASKED;
+		if (next(service, &at, &hold, &held) == STEP_SLEEP) {
+			rest(service, at, hold, &held);
+			return;
+		}
+		begin(service);
+	}
+}
