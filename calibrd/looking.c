@@ -277,7 +277,8 @@ int looking_moved(struct service *service, struct pc_why *why)
 
 static int look_at_known(struct service *service, struct pc_why *why)
 {
-	struct due due = {TASK_CALIBRATE, WISH_ITSELF, "this topology has not been measured yet"};
+	struct due due = {TASK_CALIBRATE, service->force ? WISH_ASKED : WISH_ITSELF,
+	                  "this topology has not been measured yet"};
 	struct calibration known = {0};
 	struct dataset data = {0};
 	int r = store_latest(service->store, service->topology->id, &known, why), e = 0;
