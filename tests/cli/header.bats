@@ -62,9 +62,16 @@ every_way() {
 @test "gcc, C90" { every_way gcc -std=c90; }
 @test "gcc, C23" { every_way gcc -std=c2x -pedantic; }
 @test "clang, C11, pedantic" { every_way clang -std=c11 -pedantic; }
+@test "clang, C17, pedantic" { every_way clang -std=c17 -pedantic; }
+@test "gcc, C17, with what is seldom on" { every_way gcc -std=c17 -pedantic -Wcast-qual -Wundef -Wredundant-decls -Wsign-conversion; }
 @test "g++, C++11, pedantic" { every_way g++ -std=c++11 -pedantic; }
 @test "g++, C++17, pedantic" { every_way g++ -std=c++17 -pedantic; }
+@test "g++, C++20, pedantic" { every_way g++ -std=c++20 -pedantic; }
 @test "clang++, C++17, pedantic" { every_way clang++ -std=c++17 -pedantic; }
+@test "clang++, C++20, everything that clang warns of" {
+	every_way clang++ -std=c++20 -pedantic -Weverything -Wno-c++98-compat -Wno-c++98-compat-pedantic -Wno-unsafe-buffer-usage \
+		-Wno-unknown-warning-option -Wno-missing-prototypes -Wno-zero-as-null-pointer-constant
+}
 @test "gcc, link-time optimisation" { build_and_run gcc -O2 -flto; }
 
 @test "a program emits no pageclear_ symbol of its own" {

@@ -14,11 +14,13 @@ enum { OWN_MALLOC = 0 };
 static unsigned long allocations;
 __attribute__((unused)) static unsigned long refuse_at;
 __attribute__((unused)) static long live;
+__attribute__((unused)) static unsigned long asked_bytes;
 #else
 enum { OWN_MALLOC = 1 };
 /* Atomic for the threads, volatile since the compiler knows that malloc changes no variables. */
 static volatile atomic_ulong allocations, refuse_at; /* refuse_at: the number of the one to refuse, 0: none */
 static volatile atomic_long live;
+static volatile atomic_ulong asked_bytes; /* of all calls, those of realloc in full: what a copy may cost */
 
 #pragma GCC visibility push(default) /* in the way of libyaml's and libc's own calls as well */
 
@@ -27,8 +29,9 @@ extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 
-static bool refused(void)
+static bool refused(size_t bytes)
 {
+	asked_bytes += bytes;
 	if (++allocations != refuse_at)
 		return false;
 	errno = ENOMEM;
@@ -43,17 +46,17 @@ static void *counted(void *memory)
 
 void *malloc(size_t size)
 {
-	return refused() ? NULL : counted(__libc_malloc(size));
+	return refused(size) ? NULL : counted(__libc_malloc(size));
 }
 
 void *calloc(size_t n, size_t size)
 {
-	return refused() ? NULL : counted(__libc_calloc(n, size));
+	return refused(n * size) ? NULL : counted(__libc_calloc(n, size));
 }
 
 void *realloc(void *memory, size_t size)
 {
-	if (refused())
+	if (refused(size))
 		return NULL;
 	return memory == NULL ? counted(__libc_malloc(size)) : __libc_realloc(memory, size);
 }
