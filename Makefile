@@ -39,7 +39,7 @@ LIBS_POLICY := -lyaml
 LIBS_CALIBRD := $(LIBS_POLICY) -lsqlite3 -lsystemd -lm -lpthread
 LIBS_CALIBCTL := $(LIBS_CALIBRD) -ljansson
 
-all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc $(B)/calibrd $(B)/calibctl
+all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc $(B)/libpageclear-preload.so $(B)/calibrd $(B)/calibctl
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -70,6 +70,19 @@ $(B)/libpolicy.so.0: $(patsubst %.c,$(B)/pic/%.o,$(KERNELS) $(POLICY)) libpolicy
 
 $(B)/libpolicy.so: $(B)/libpolicy.so.0
 	$(Q)ln -sf libpolicy.so.0 $@
+
+# For LD_PRELOAD, with a libpolicy of its own inside, whose calls of memset (the compiler's too) go to libc's. start.o comes
+# last: constructors run in this order.
+PRELOAD := $(patsubst %.c,$(B)/pic/%.o,$(KERNELS) $(POLICY) calibrd/sizes.c preload/preload.c preload/start.c)
+link_preload = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libpageclear-preload.so \
+	-Wl,--version-script=preload/preload.map -Wl,--wrap=memset -Wl,--wrap=__memset_chk -Wl,-z,defs -Wl,-z,relro -Wl,-z,now \
+	-Wl,-z,nodelete -Wl,-z,noseparate-code -o $@ $(filter %.o,$^) $(LIBS_POLICY)
+
+$(B)/pic/preload/preload.o: SMALL := -fno-builtin
+
+$(B)/libpageclear-preload.so: $(PRELOAD) preload/preload.map
+	$(call say,LINK)
+	$(Q)$(link_preload)
 
 # One object whose only global names are the public ones: internals cannot meet a program's own names.
 $(B)/libpolicy.a: $(CORE)
@@ -125,6 +138,8 @@ $(B)/test-calibctl_verify_print: $(call objects,$(addprefix calibctl/,verify_pri
 	output.c json.c columns.c))
 $(B)/test-calibctl_verify_print: LIBS_CALIBRD += -ljansson
 
+$(B)/test-calibctl_emit: $(call objects,$(addprefix calibctl/,emit_thresholds.c emit_loader.c emit_child.c))
+
 # bench's parts are tested together: its loops, on a meter that is not there.
 BENCH_TESTS := $(addprefix $(B)/test-,$(filter calibctl_bench%,$(UNITS)))
 $(BENCH_TESTS): $(call objects,$(filter calibctl/bench%,$(CALIBCTL)) $(addprefix calibctl/,args.c words.c tried.c output.c json.c \
@@ -153,6 +168,16 @@ $(B)/calibrd-faulty: $(B)/obj/calibrd/main.o $(B)/obj/kernels/table-faulty.o $(f
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
+# The preload library with them, so that a test can see which clears go by the policy.
+$(B)/pic/kernels/table-faulty.o: kernels/table.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DPAGECLEAR_SHARED -DPC_TEST_KERNELS -fPIC -c -o $@ $<
+
+$(B)/libpageclear-preload-faulty.so: $(subst kernels/table.o,kernels/table-faulty.o,$(PRELOAD)) preload/preload.map
+	$(call say,LINK)
+	$(Q)$(link_preload)
+
 # calibrd with a simulated meter, for tests that go through many calibrations.
 FAST := -Wl,--wrap=meter_real_new -Wl,--wrap=trial_run -Wl,--wrap=surroundings_find
 $(B)/calibrd-fast: $(call objects,tests/fast/meter.c $(addprefix tests/sim/,meter_sim.c sim_host.c hosts.c)) \
@@ -168,16 +193,16 @@ $(B)/shim-%.so: tests/shims/%.c
 
 units: $(addprefix $(B)/test-,$(UNITS))
 sims: $(addprefix $(B)/sim-,$(SIMS))
-tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty $(B)/calibrd-fast $(B)/shim-clock.so \
-	$(B)/bench-perf
+tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty $(B)/calibrd-fast $(B)/libpageclear-preload-faulty.so \
+	$(B)/shim-clock.so $(B)/shim-memsets.so $(B)/bench-perf
 benches: $(addprefix $(B)/bench-,$(BENCHES))
 tests: units sims tools
 
 # --- slower tiers ----------------------------------------------------------------------------------------------------
 
 SOURCES := $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c tests/unit/*.c tests/sim/*.c tests/tools/*.c \
-	tests/bench/*.c tests/fast/*.c tests/shims/*.c tests/fuzz/*.c)
-HEADERS := $(wildcard kernels/*.h libpolicy/*.h libpolicy/include/pageclear/*.h calibrd/*.h calibctl/*.h tests/*/*.h)
+	tests/bench/*.c tests/fast/*.c tests/shims/*.c tests/fuzz/*.c tests/abi/*.c examples/*.c preload/*.c tests/preload/*.c)
+HEADERS := $(wildcard kernels/*.h libpolicy/*.h libpolicy/include/pageclear/*.h calibrd/*.h calibctl/*.h preload/*.h tests/*/*.h)
 STRICT := WERROR=-Werror
 TIDY = clang-tidy --quiet --warnings-as-errors="*" "$$1" -- -std=gnu11 -I. -Ilibpolicy/include -D_GNU_SOURCE \
 	-DPAGECLEAR_VERSION="\"\"" -DLIBCPUID_SONAME="\"\""
@@ -192,11 +217,11 @@ lint: deps-check
 	@clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 --inline-suppr \
 		--suppressions-list=tests/cppcheck.txt -I. -Ilibpolicy/include -DPAGECLEAR_VERSION='""' -DLIBCPUID_SONAME='""' -D__x86_64__ \
-		kernels libpolicy calibrd calibctl
+		kernels libpolicy calibrd calibctl preload
 	@echo clang-tidy
-	@printf '%s\n' $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c) | \
+	@printf '%s\n' $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c preload/*.c) | \
 		xargs -P 2 -n 1 sh -c '$(TIDY) 2>/dev/null' tidy
-	shellcheck tests/run tests/deps tests/bench/run .ci/run schema/embed.sh tests/cli/*.bats \
+	shellcheck tests/run tests/deps tests/abi/dump tests/bench/run tests/bench/preload .ci/run schema/embed.sh tests/cli/*.bats \
 		tests/cli/*.bash tests/system/*.bats tests/system/*.bash
 	mandoc -Tlint -Wwarning man/*.[1-8]
 
@@ -205,7 +230,7 @@ ARM64 := aarch64-linux-gnu-gcc
 check-arm64:
 	tests/deps lint
 	@mkdir -p $(B)/arm64
-	@for source in $(KERNELS) $(POLICY) $(CALIBRD); do \
+	@for source in $(KERNELS) $(POLICY) $(CALIBRD) $(wildcard preload/*.c); do \
 		$(ARM64) $(CPPFLAGS) -std=gnu11 -O2 $(WARN) -Werror -idirafter /usr/include -c -o $(B)/arm64/object.o \
 			$$source || exit 1; done
 
@@ -229,6 +254,7 @@ check-all: deps-check
 	B=$(B) PAGECLEAR_SEEDS=100 tests/run sims
 	B=$(B) ONLY=kills PAGECLEAR_KILLS=200 TEST_TIMEOUT=1800 tests/run cli
 	B=$(B) ONLY=readers PAGECLEAR_PUBLICATIONS=10000 TEST_TIMEOUT=1800 tests/run cli
+	B=$(B) ONLY=linear PAGECLEAR_PARSE_MOST=65536 tests/run cli
 	B=$(B) tests/run system
 
 FUZZ_SECONDS ?= 600
@@ -244,7 +270,8 @@ fuzz:
 	$(MAKE) $(addprefix $(B)/fuzz-,$(FUZZERS))
 	for name in $(FUZZERS); do mkdir -p $(B)/corpus/$$name; \
 		$(B)/fuzz-$$name -max_total_time=$(FUZZ_SECONDS) -max_len=70000 -timeout=10 -print_final_stats=0 -verbosity=0 \
-			-artifact_prefix=$(B)/ $(B)/corpus/$$name tests/fuzz/corpus/$$name || exit 1; done
+			-artifact_prefix=$(B)/ $(B)/corpus/$$name \
+			$$(ls -d tests/fuzz/corpus/$$name tests/data/$$name 2>/dev/null) || exit 1; done
 
 bench: deps
 	$(MAKE) all benches
@@ -253,6 +280,9 @@ bench: deps
 # --- install ---------------------------------------------------------------------------------------------------------
 
 # A function without a page of its own stands on another's, under NAME: as alias.3:page.3.
+MAN_LINKS = $(shell cd man && for page in *.3; do sed -n "/^.Sh SYNOPSIS/q; s/^.Nm \([a-z_]*\).*/\1/p" $$page | \
+	while read -r name; do [ -e $$name.3 ] || echo $$name.3:$$page; done; done)
+
 install: all
 	install -D -m 755 $(B)/calibrd $(DESTDIR)$(PREFIX)/sbin/calibrd
 	install -D -m 755 $(B)/calibctl $(DESTDIR)$(PREFIX)/bin/calibctl
@@ -260,6 +290,7 @@ install: all
 	ln -sf libpolicy.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libpolicy.so.0
 	$(Q)ln -sf libpolicy.so.0 $(DESTDIR)$(LIBDIR)/libpolicy.so
 	install -m 644 $(B)/libpolicy.a $(DESTDIR)$(LIBDIR)/libpolicy.a
+	install -m 755 $(B)/libpageclear-preload.so $(DESTDIR)$(LIBDIR)/libpageclear-preload.so
 	install -D -m 644 $(B)/libpolicy.pc $(DESTDIR)$(LIBDIR)/pkgconfig/libpolicy.pc
 	install -D -m 644 libpolicy/include/pageclear/policy.h $(DESTDIR)$(PREFIX)/include/pageclear/policy.h
 	install -D -m 644 configs/calibrd.yaml $(DESTDIR)$(PREFIX)/lib/pageclear/calibrd.yaml
@@ -276,6 +307,7 @@ install: all
 	sed 's|@PREFIX@|$(PREFIX)|' systemd/calibrd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/calibrd.service
 	for page in man/*.[1-8]; do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
+	for link in $(MAN_LINKS); do ln -sf $${link#*:} $(DESTDIR)$(PREFIX)/share/man/man3/$${link%:*} || exit 1; done
 
 # What install put there and no more: configuration, policy and measurements stay.
 uninstall:
@@ -284,8 +316,10 @@ uninstall:
 		$(addprefix share/pageclear/,$(notdir $(wildcard schema/*.json))) \
 		$(addprefix share/dbus-1/interfaces/,$(notdir $(wildcard schema/*.xml))) \
 		$(addprefix share/dbus-1/system.d/,$(notdir $(wildcard configs/*.conf))) \
+		$(addprefix share/man/man3/,$(foreach link,$(MAN_LINKS),$(firstword $(subst :, ,$(link))))) \
 		$(foreach page,$(notdir $(wildcard man/*.[1-8])),share/man/man$(subst .,,$(suffix $(page)))/$(page))
-	cd $(DESTDIR)$(LIBDIR)/ && rm -f libpolicy.so.$(VERSION) libpolicy.so.0 libpolicy.so libpolicy.a pkgconfig/libpolicy.pc
+	cd $(DESTDIR)$(LIBDIR)/ && rm -f libpolicy.so.$(VERSION) libpolicy.so.0 libpolicy.so libpolicy.a pkgconfig/libpolicy.pc \
+		libpageclear-preload.so
 	-cd $(DESTDIR)$(PREFIX)/ && rmdir include/pageclear lib/pageclear share/pageclear
 
 clean:
@@ -307,4 +341,4 @@ FORCE:
 .PHONY: FORCE all calibrate check deps deps-check units sims tools benches tests lint check-arm64 check-all fuzz bench install \
 	uninstall clean help
 .SECONDARY:
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -name '*.d' -type f 2>/dev/null)

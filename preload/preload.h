@@ -1,0 +1,40 @@
+/*
+ * What the functions that stand in for libc's go by. Written once, by start.c; before that, and before this library is
+ * relocated, the values say: nothing is large enough, and libc's memset is not known.
+ */
+#ifndef PRELOAD_PRELOAD_H
+#define PRELOAD_PRELOAD_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include <pageclear/policy.h>
+
+typedef void *preload_memset_function(void *dst, int value, size_t len);
+
+struct preload_way {
+	_Atomic size_t from;     /* bytes; smaller clears are libc's */
+	_Atomic unsigned intent; /* as for pageclear_zero */
+};
+
+extern struct preload_way preload_clear; /* memset with zero, bzero */
+extern struct preload_way preload_wipe;  /* explicit_bzero */
+
+/* The memset that the program would have had; NULL until it is known. */
+extern _Atomic(preload_memset_function *) preload_next;
+
+/*
+ * All three hint that the target is cached, which a memset cannot know. Without a hint pageclear_zero would load a few
+ * lines of it first, and what unmodified programs clear at that size is often a mapping that nobody has touched: a
+ * read maps the zero page there, to be replaced by the write, and costs a huge page its chance (Linux 6.18: 0.65 of
+ * libc's speed at 4 MiB). It would also read the time stamp counter in programs that forbid it themselves. A fresh
+ * mapping is as good as cached, the system has just cleared each page; and where a cached target gains, one that no
+ * cache holds gains more.
+ */
+enum {
+	PRELOAD_HOT = PAGECLEAR_HOT | PAGECLEAR_CACHED,
+	PRELOAD_COLD = PAGECLEAR_COLD | PAGECLEAR_CACHED,
+	PRELOAD_SCRUB = PAGECLEAR_SCRUB,
+};
+
+#endif
