@@ -37,7 +37,7 @@ library() {
 	sed "$script" libpolicy/include/pageclear/policy.h >"$folder/include/pageclear/policy.h"
 	! cmp -s "$folder/include/pageclear/policy.h" libpolicy/include/pageclear/policy.h || return 1
 	[ -e "$folder/map" ] || cp libpolicy/libpolicy.map "$folder/map"
-	others=$(find "$B/pic/kernels" "$B/pic/libpolicy" -name '*.o' ! -name policy.o)
+	others=$(find "$B/pic/kernels" "$B/pic/libpolicy" -name '*.o' ! -name policy.o ! -name 'table-faulty.o')
 	# shellcheck disable=SC2086
 	"$CC" -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -D_GNU_SOURCE -DPAGECLEAR_SHARED $flags "-I$folder/include" -I. \
 		-c -o "$folder/policy.o" libpolicy/policy.c || return 1
