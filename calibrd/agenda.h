@@ -13,7 +13,8 @@ enum task {
 	TASK_NONE,
 	TASK_LOOK, /* at the database, the topology and what is known of it: what else is due follows from that */
 	TASK_CALIBRATE,
-	TASK_VERIFY
+	TASK_VERIFY,
+	TASKS
 };
 
 /* Who wants it decides what may hold it up. */
@@ -22,16 +23,23 @@ enum wish {
 	WISH_ASKED,  /* somebody, now */
 };
 
+/* How a task went since it last went well: kept whatever else comes between. */
+struct agenda_past {
+	unsigned failures; /* in a row; a noisy outcome counts as one */
+	double not_before; /* a retry's time */
+};
+
 struct agenda {
 	enum task task; /* due */
 	enum wish wish;
 	char reason[192];  /* in words */
-	double not_before; /* a retry's time */
 	double held_since; /* when only the host's being busy held it up, NaN: not yet */
-	unsigned failures; /* of this task in a row; a noisy outcome counts as one */
-	enum task next;    /* TASK_VERIFY, or TASK_CALIBRATE: comes of its own accord ... */
-	double next_at;    /* ... then; INFINITY: nothing does */
-	double look_at;    /* next look of its own accord: something stands in for what doesn't work; INFINITY: none */
+	struct agenda_past past[TASKS];
+	double started; /* when the daemon was */
+	enum task next; /* TASK_VERIFY, or TASK_CALIBRATE: comes of its own accord ... */
+	double next_at; /* ... then; INFINITY: nothing does */
+	int64_t last;   /* what that was counted from */
+	double look_at; /* next look, whatever waits: something stands in for what doesn't work; INFINITY: none */
 };
 
 enum step {
@@ -48,21 +56,26 @@ struct agenda_facts {
 	double wait_seconds; /* most that a busy host is waited for */
 };
 
-void agenda_start(struct agenda *agenda);
+void agenda_start(struct agenda *agenda, double now);
 
-/* Due from now on. The task that is due already keeps its failures and its time, unless somebody asks for it. */
+/* Due from now on, in the place of what was. */
 void agenda_want(struct agenda *agenda, enum task task, enum wish wish, const char *reason);
 
 /* Nothing is due any more but what comes by itself. */
 void agenda_done(struct agenda *agenda);
 
-/* It failed, or its outcome was noisy: the daemon tries again after 1, 2, 4 ... minutes, at most 6 hours (noisy: from
- * 10 minutes on, at most a day). Returns the seconds until then. */
-double agenda_retry(struct agenda *agenda, bool noisy, double now);
+/* A task failed, or its outcome was noisy: of its own accord the daemon does it again after 1, 2, 4 ... minutes, at
+ * most 6 hours (noisy: from 10 minutes on, at most a day). Returns the seconds until then. */
+double agenda_failed(struct agenda *agenda, enum task task, bool noisy, double now);
 
-/* What comes next of its own accord: interval_days after the policy's worth was last looked at (`last`, of the wall
- * clock), but not within an hour; where `last` lies in the future the clock was set, and the interval begins now. 0
- * days: never. */
+/* It went well. */
+void agenda_went_well(struct agenda *agenda, enum task task);
+
+/*
+ * What comes next of its own accord: interval_days after the policy's worth was last looked at (`last`, of the wall
+ * clock), but not within the daemon's first hour; where `last` lies in the future the clock was set, and the interval
+ * begins now. 0 days: never. An appointment stays when it is asked for again, unless there is an earlier one.
+ */
 void agenda_schedule(struct agenda *agenda, enum task next, int64_t last, int64_t wall, unsigned interval_days,
                      double now);
 

@@ -26,7 +26,7 @@ struct bus_view {
 	const char *topology;
 	uint64_t generation;     /* of the policy that this process published or found; 0: none */
 	const char *policy_path; /* "": none */
-	uint64_t job;            /* that runs or waits; 0: none */
+	uint64_t job;            /* that runs; 0: none */
 };
 
 /*

@@ -60,8 +60,9 @@ void job_stop(struct service *service)
 		run_free(&job->run);
 	job->before = look_free(job->before);
 	job->task = TASK_NONE;
-	/* Texts that the concluding function had on its stack. */
+	/* Texts that the concluding function had on its stack, and the topology's. */
 	job->calibration.reasons = job->calibration.faulted = job->calibration.surroundings = NULL;
+	job->calibration.soft = job->verification.soft = NULL;
 }
 
 bool job_abandon(struct service *service, const char *outcome, const struct pc_why *why)
@@ -78,48 +79,58 @@ bool job_abandon(struct service *service, const char *outcome, const struct pc_w
 	return true;
 }
 
-static void fail(struct service *service, int r, const struct pc_why *why)
+/* What comes next follows from what is known now. --once has done what it was called for. */
+static void look_ahead(struct service *service, enum task task)
 {
-	job_abandon(service, "failed", why);
-	service_trouble(service, r, why);
+	log_once_over(&service->trouble[task]);
+	if (service->options->once && task == TASK_CALIBRATE)
+		agenda_done(&service->agenda);
+	else
+		agenda_want(&service->agenda, TASK_LOOK, WISH_ITSELF, "something was measured");
+}
+
+void job_ended(struct service *service, int r, const struct pc_why *why)
+{
+	enum task task = service->job.task;
+
+	if (r < 0) {
+		job_abandon(service, "failed", why);
+		service_trouble(service, r, why);
+	} else {
+		job_stop(service);
+		look_ahead(service, task);
+	}
+	if (service->again)
+		service_look_soon(service, "something changed while measuring");
+	bus_changed(service->bus);
 	service_step(service);
 }
 
-static void conclude(struct service *service)
+static int conclude(struct service *service, struct pc_why *why)
 {
-	struct pc_why why;
-	int r = service->job.task == TASK_CALIBRATE ? measuring_conclude(service, &why)
-	                                            : verifying_conclude(service, &why);
-
-	if (r < 0) {
-		fail(service, r, &why);
-		return;
-	}
-	job_stop(service);
-	log_once_over(&service->trouble);
-	if (service->again)
-		service_look_soon(service, "something changed while measuring");
-	service_step(service);
+	return service->job.task == TASK_CALIBRATE ? measuring_conclude(service, why)
+	                                           : verifying_conclude(service, why);
 }
 
 static int on_records(sd_event_source *source, int fd, uint32_t events, void *context)
 {
 	struct service *service = context;
-	struct pc_why why;
+	struct pc_why why, trouble;
 	int r = run_read(&service->job.run, &why);
 
 	(void)source;
 	(void)fd;
 	(void)events;
-	if (r == -ENOEXEC && service->job.task == TASK_VERIFY) {
-		verifying_refuted(service, &why);
-		service_step(service);
-	} else if (r < 0)
-		fail(service, r, &why);
-	else if (r == 1)
-		conclude(service);
-	else
+	if (r == 0) {
 		standing_progress(service);
+		return 0;
+	}
+	if (r == 1)
+		r = conclude(service, &why);
+	else if (r == -ENOEXEC && service->job.task == TASK_VERIFY &&
+	         (r = verifying_refuted(service, &why, &trouble)) < 0)
+		why = trouble;
+	job_ended(service, r, &why);
 	return 0;
 }
 
@@ -130,11 +141,11 @@ static int on_deadline(sd_event_source *source, uint64_t now, void *context)
 	(void)source;
 	(void)now;
 	pc_why_say(&why, "the measuring process did not end in time and was killed");
-	fail(context, -ETIMEDOUT, &why);
+	job_ended(context, -ETIMEDOUT, &why);
 	return 0;
 }
 
-static int watch(struct service *service)
+static int listen_to(struct service *service)
 {
 	struct job *job = &service->job;
 	double seconds = run_patience_seconds(rest_wall_seconds(job->seconds, service->config.duty_percent));
@@ -150,7 +161,7 @@ int job_start(struct service *service, const struct order *order, struct pc_why 
 {
 	int r = run_start(&service->job.run, order, why);
 
-	if (r == 0 && (r = watch(service)) < 0)
+	if (r == 0 && (r = listen_to(service)) < 0)
 		pc_why(why, r, "cannot watch the measuring process: %s", strerror(-r));
 	return r < 0 ? r : 0;
 }

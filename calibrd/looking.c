@@ -1,6 +1,5 @@
 /* What is known of this host, and what follows from it; see service_parts.h. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,18 +10,18 @@
 #include "calibrd/rollback.h"
 #include "calibrd/service_parts.h"
 
-/* How often it is tried whether what stands in for something can go. */
-enum { MAKESHIFT_S = 600 };
-
 /* --- what is published -------------------------------------------------------------------------------------------- */
 
-bool looking_worth_publishing(const struct service *service, const struct calibration *calibration)
+bool looking_worth_publishing(struct service *service, const struct calibration *calibration)
 {
 	if (strcmp(calibration->quality, "noisy") != 0 || service->old == NULL ||
-	    strcmp(service->old->quality, "good") != 0)
+	    strcmp(service->old->quality, "good") != 0) {
+		log_once_over(&service->noise);
 		return true;
-	log_warning("the new measurements are noisy (%s): the good policy of before stays",
-	            calibration->reasons != NULL ? calibration->reasons : "no reason recorded");
+	}
+	log_once(&service->noise, LOG_LEVEL_WARNING,
+	         "the new measurements are noisy (%s): the good policy of before stays",
+	         calibration->reasons != NULL ? calibration->reasons : "no reason recorded");
 	return false;
 }
 
@@ -33,8 +32,6 @@ int looking_refresh(struct service *service, struct pc_why *why)
 	pc_document_free(service->old);
 	service->old = NULL;
 	r = settle_last(service->store, service->topology->id, &service->old, why);
-	log_context(service->topology->id, service->old != NULL ? service->old->generation : 0);
-	standing_policy(service);
 	return r;
 }
 
@@ -89,24 +86,36 @@ static bool is_same(const char *soft, const struct service *service)
 	return soft != NULL && strcmp(soft, service->topology->soft) == 0;
 }
 
-/* Software that changed since the calibration is no reason to measure again once a verification has passed with it. 1:
- * nothing speaks for it; 0: it does. */
-static int accepted(struct service *service, const struct calibration *known, struct pc_why *why)
-{
-	struct verification newest = {0};
-	int r = newest_verification(service, &newest, why);
-
-	if (r == 0)
-		r = newest.passed && newest.newest >= known->id && is_same(newest.soft, service) ? 0 : 1;
-	store_verification_free(&newest);
-	return r;
-}
-
 struct due {
 	enum task task;
 	enum wish wish;
 	const char *reason;
 };
+
+/* What verifications since the calibration say. One that failed outweighs all that passed before it. Software that
+ * changed is no reason to measure again once a verification has passed with it. */
+static int find_doubt(struct service *service, const struct calibration *known, struct due *due, struct pc_why *why)
+{
+	struct verification newest = {0};
+	int r = newest_verification(service, &newest, why);
+	bool since = r == 0 && newest.newest >= known->id;
+
+	if (since && !newest.passed)
+		due->reason = "the policy failed its last verification";
+	else if (!is_same(known->soft, service) && !(since && is_same(newest.soft, service)))
+		*due = (struct due){TASK_VERIFY, WISH_ITSELF,
+		                    "the system's software or kernels changed since the known calibration"};
+	else
+		due->task = TASK_NONE;
+	store_verification_free(&newest);
+	return r < 0 ? r : 0;
+}
+
+/* What --force asked for waits for nothing, until it has failed once. */
+static enum wish forced(const struct service *service)
+{
+	return service->force && service->agenda.past[TASK_CALIBRATE].failures == 0 ? WISH_ASKED : WISH_ITSELF;
+}
 
 /* A remembered calibration needs no repetition if nothing it rests on has changed. */
 static int find_due(struct service *service, const struct calibration *known, const struct dataset *data,
@@ -116,7 +125,7 @@ static int find_due(struct service *service, const struct calibration *known, co
 
 	*due = (struct due){.task = TASK_CALIBRATE};
 	if (service->force)
-		*due = (struct due){TASK_CALIBRATE, WISH_ASKED, "asked to measure again"};
+		*due = (struct due){TASK_CALIBRATE, forced(service), "asked to measure again"};
 	else if (effort_find(known->effort) == EFFORTS || effort_find(known->effort) < service->config.effort)
 		due->reason = "the known calibration was made with less effort";
 	else if (strcmp(known->quality, "noisy") == 0)
@@ -125,12 +134,9 @@ static int find_due(struct service *service, const struct calibration *known, co
 		due->reason = "the samples of the known calibration are no longer kept";
 	else if (settle_unmeasured(data, known, &service->config) != 0)
 		due->reason = "kernels that may be chosen here were not measured then";
-	else if (!is_same(known->soft, service) && (r = accepted(service, known, why)) == 1)
-		*due = (struct due){TASK_VERIFY, WISH_ITSELF,
-		                    "the system's software or kernels changed since the known calibration"};
 	else
-		due->task = TASK_NONE;
-	return r < 0 ? r : 0;
+		r = find_doubt(service, known, due, why);
+	return r;
 }
 
 /* Where the configuration forbids what is due, that is said, and nothing is due. */
@@ -144,28 +150,12 @@ static int allow(struct service *service, struct due *due, struct pc_why *why)
 	if (service->options->once)
 		return pc_why(why, -EPERM, "%s, and calibrd.yaml forbids measuring (calibrate: import)", due->reason);
 	snprintf(service->idle, sizeof(service->idle), "%s, and calibrd.yaml asks not to measure", due->reason);
-	log_notice("%s", service->idle);
+	log_once(&service->idleness, LOG_LEVEL_NOTICE, "%s", service->idle);
 	due->task = TASK_NONE;
 	return 0;
 }
 
-static int put_on_agenda(struct service *service, struct due *due, struct pc_why *why)
-{
-	int r = allow(service, due, why);
-
-	if (r == 0 && due->task == TASK_CALIBRATE)
-		r = settle_check(&service->config, why);
-	if (r < 0)
-		return r;
-	service->effort = due->task == TASK_VERIFY ? EFFORT_QUICK : service->config.effort;
-	if (due->task == TASK_NONE)
-		agenda_done(&service->agenda);
-	else
-		agenda_want(&service->agenda, due->task, due->wish, due->reason);
-	return looking_schedule(service, why);
-}
-
-int looking_schedule(struct service *service, struct pc_why *why)
+static int schedule(struct service *service, struct pc_why *why)
 {
 	struct calibration known = {0};
 	struct verification verification = {0};
@@ -192,6 +182,22 @@ int looking_schedule(struct service *service, struct pc_why *why)
 	agenda_schedule(&service->agenda, pooled < POOL_MOST ? TASK_CALIBRATE : TASK_VERIFY, last, time(NULL),
 	                last > 0 ? days : 0, service_now());
 	return 0;
+}
+
+static int put_on_agenda(struct service *service, struct due *due, struct pc_why *why)
+{
+	int r = allow(service, due, why);
+
+	if (r == 0 && due->task == TASK_CALIBRATE)
+		r = settle_check(&service->config, why);
+	if (r < 0)
+		return r;
+	service->effort = due->task == TASK_VERIFY ? EFFORT_QUICK : service->config.effort;
+	if (due->task == TASK_NONE)
+		agenda_done(&service->agenda);
+	else
+		agenda_want(&service->agenda, due->task, due->wish, due->reason);
+	return schedule(service, why);
 }
 
 /* --- looking ------------------------------------------------------------------------------------------------------ */
@@ -254,31 +260,33 @@ static int find_topology(struct service *service, struct pc_why *why)
 	return 0;
 }
 
+static bool is_moved(const struct service *service, const struct topology *found)
+{
+	return service->topology == NULL || strcmp(service->topology->id, found->id) != 0 ||
+	       !is_same(found->soft, service);
+}
+
 int looking_moved(struct service *service, struct pc_why *why)
 {
 	struct topology *found;
-	bool moved;
 	int r = topology_detect(&found, &(struct topology_source){0}, why);
 
 	if (r < 0)
 		return r;
-	moved = service->topology == NULL || strcmp(service->topology->id, found->id) != 0 ||
-	        !is_same(found->soft, service);
-	if (moved) {
+	r = is_moved(service, found);
+	if (r == 1) {
 		log_notice("this host is not what it was: looking again");
 		agenda_want(&service->agenda, TASK_LOOK, WISH_ASKED, "the topology changed");
-		topology_free(found);
-		return 1;
+	} else {
+		topology_take_raw(service->topology, found); /* which may have been forgotten */
 	}
-	topology_free(service->topology);
-	service->topology = found; /* with its dump, which may have been forgotten */
-	return 0;
+	topology_free(found);
+	return r;
 }
 
 static int look_at_known(struct service *service, struct pc_why *why)
 {
-	struct due due = {TASK_CALIBRATE, service->force ? WISH_ASKED : WISH_ITSELF,
-	                  "this topology has not been measured yet"};
+	struct due due = {TASK_CALIBRATE, forced(service), "this topology has not been measured yet"};
 	struct calibration known = {0};
 	struct dataset data = {0};
 	int r = store_latest(service->store, service->topology->id, &known, why), e = 0;
@@ -299,25 +307,36 @@ static int look_at_known(struct service *service, struct pc_why *why)
 	return r < 0 ? r : put_on_agenda(service, &due, why);
 }
 
+/* At once, whatever else does not work. A read-only /etc, say: what is published now goes before what is there. */
+static void withdraw(struct service *service)
+{
+	struct pc_why why;
+
+	if (settle_withdraw(&service->config, service->store, service->topology->id, &why) < 0)
+		log_once(&service->withdrawal, LOG_LEVEL_WARNING, "%s", why.text);
+	else
+		log_once_over(&service->withdrawal);
+}
+
 int looking_do(struct service *service, struct pc_why *why)
 {
-	struct pc_why withdrawn;
-	int r = looking_open(service, why);
+	struct pc_why closed;
+	int r, e;
 
 	service->idle[0] = '\0';
 	service->again = false;
-	if (r == 0)
-		r = find_topology(service, why);
+	e = looking_open(service, &closed);
+	r = find_topology(service, why);
 	if (r < 0)
 		return r;
-	if (settle_withdraw(&service->config, service->store, service->topology->id, &withdrawn) < 0)
-		log_warning("%s", withdrawn.text); /* a read-only /etc, say: what is published now goes before it */
+	withdraw(service);
+	if (e < 0) {
+		*why = closed;
+		return e;
+	}
 	r = looking_refresh(service, why);
 	if (r == 0)
 		r = look_at_known(service, why);
-	if (r < 0)
-		return r;
-	log_once_over(&service->trouble);
-	service->agenda.look_at = looking_makes_do(service) ? service_now() + MAKESHIFT_S : (double)INFINITY;
-	return 0;
+	standing_policy(service);
+	return r;
 }

@@ -10,18 +10,6 @@
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-static void name_faulted(uint32_t faulted, char *text, size_t size)
-{
-	size_t at = 0;
-
-	text[0] = '\0';
-	for (unsigned k = 0; k < pc_kernel_count && at < size; k++)
-		if ((faulted >> k & 1) != 0)
-			at += (size_t)snprintf(text + at, size - at, "%s%s", at > 0 ? " " : "", pc_kernels[k].name);
-	if (faulted != 0)
-		log_warning("left out, since their trial failed on this host: %s", text);
-}
-
 static int cannot_look(struct pc_why *why, int r)
 {
 	return pc_why(why, r, "cannot read in /proc and /sys what else goes on here: %s", strerror(-r));
@@ -61,7 +49,9 @@ static int judge(const struct service *service, struct notes *notes, struct pc_w
 	                                      .taints = &run->taints,
 	                                      .surroundings = &around},
 	              &notes->verdict);
-	name_faulted(run->faulted, notes->faulted, sizeof(notes->faulted));
+	settle_name_faulted(run->faulted, notes->faulted);
+	if (run->faulted != 0)
+		log_warning("left out, since their trial failed on this host: %s", notes->faulted);
 	return 0;
 }
 
@@ -108,24 +98,26 @@ static int publish_outcome(struct service *service, struct pc_why *why)
 		                                .source = "calibration",
 		                                .where = service->where},
 		           why);
-	return r < 0 ? r : looking_refresh(service, why);
+	if (r >= 0)
+		r = looking_refresh(service, why);
+	if (r >= 0)
+		standing_policy(service);
+	return r < 0 ? r : 0;
 }
 
 /* A noisy outcome is better than none, and is not the last word. */
-static int look_ahead(struct service *service, struct pc_why *why)
+static void weigh(struct service *service)
 {
-	struct agenda *agenda = &service->agenda;
-	bool noisy = strcmp(service->job.calibration.quality, "noisy") == 0;
+	const struct calibration *calibration = &service->job.calibration;
+	double wait;
 
-	if (!noisy || service->options->once || service->config.calibrate != CALIBRATE_AUTO) {
-		agenda_done(agenda);
-	} else {
-		agenda_want(agenda, TASK_CALIBRATE, WISH_ITSELF, "the last measurements were noisy");
-		service->effort = service->config.effort;
-		standing_say(service, "waiting", "measured again in %.0f min: the measurements were noisy (%s)",
-		             agenda_retry(agenda, true, service_now()) / 60, service->job.calibration.reasons);
+	if (strcmp(calibration->quality, "noisy") != 0) {
+		agenda_went_well(&service->agenda, TASK_CALIBRATE);
+		return;
 	}
-	return looking_schedule(service, why);
+	wait = agenda_failed(&service->agenda, TASK_CALIBRATE, true, service_now());
+	standing_say(service, "waiting", "measured again in %.0f min: the measurements were noisy (%s)", wait / 60,
+	             calibration->reasons);
 }
 
 int measuring_conclude(struct service *service, struct pc_why *why)
@@ -142,12 +134,14 @@ int measuring_conclude(struct service *service, struct pc_why *why)
 		r = remember(service, &notes, why);
 	if (r < 0)
 		return r;
+	job->stored = true;
+	service->force = false;
 	r = publish_outcome(service, why);
-	if (r == 0)
-		r = look_ahead(service, why);
-	if (r == 0)
-		bus_calibration_finished(service->bus, job->number, job->calibration.quality, job->calibration.reasons);
-	return r;
+	if (r < 0)
+		return r;
+	weigh(service);
+	bus_calibration_finished(service->bus, job->number, job->calibration.quality, job->calibration.reasons);
+	return 0;
 }
 
 void measuring_failed(struct service *service, const char *outcome, const struct pc_why *why)
@@ -155,7 +149,7 @@ void measuring_failed(struct service *service, const char *outcome, const struct
 	struct job *job = &service->job;
 	struct pc_why trouble;
 
-	if (store_fail(service->store, job->calibration.id, why->text, &trouble) < 0)
+	if (!job->stored && store_fail(service->store, job->calibration.id, why->text, &trouble) < 0)
 		log_error("%s", trouble.text);
 	bus_calibration_finished(service->bus, job->number, outcome, why->text);
 }
@@ -195,8 +189,10 @@ int measuring_start(struct service *service, enum effort effort, struct pc_why *
 		r = begin_record(service, effort, why);
 	if (r < 0)
 		return r;
-	service->force = service->again = false;
+	service->again = false;
 	job->task = TASK_CALIBRATE;
+	job->stored = false;
+	job->wish = service->agenda.wish;
 	job->number = ++service->jobs;
 	job->seconds = effort_limits[effort].seconds;
 	log_info("measuring for about %.0f s (effort %s)", job->seconds, job->calibration.effort);

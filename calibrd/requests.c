@@ -56,23 +56,25 @@ static int look_first(struct service *service, struct pc_why *why)
 	return r == 1 ? looking_do(service, why) : r;
 }
 
-/* What was due of its own accord is found again by the look that follows a failure. */
+/* What failed is told to whoever asked, and then goes the way of all troubles. */
+static int failed(struct service *service, int r, const struct pc_why *why)
+{
+	service_trouble(service, r, why);
+	service_step(service);
+	return r;
+}
+
 static int start(struct service *service, enum task task, enum effort effort, uint64_t *job, struct pc_why *why)
 {
 	int r = look_first(service, why);
 
 	if (r < 0)
-		return r;
+		return failed(service, r, why);
 	agenda_want(&service->agenda, task, WISH_ASKED, "asked for over the bus");
 	service->effort = effort;
 	r = task == TASK_CALIBRATE ? measuring_start(service, effort, why) : verifying_start(service, effort, why);
 	*job = service->job.number;
-	if (r < 0) {
-		agenda_want(&service->agenda, TASK_LOOK, WISH_ITSELF, "what was asked for failed");
-		agenda_retry(&service->agenda, false, service_now());
-		service_step(service);
-	}
-	return r;
+	return r < 0 ? failed(service, r, why) : 0;
 }
 
 static int calibrate(void *context, const char *text, uint64_t *job, struct pc_why *why)
@@ -108,6 +110,7 @@ static int cancel(void *context, struct pc_why *why)
 		return pc_why(why, -ENOENT, "nothing runs or waits");
 	log_notice("cancelled: the policy in force stays");
 	agenda_done(&service->agenda);
+	bus_changed(service->bus);
 	if (service->again)
 		service_look_soon(service, "something changed while measuring");
 	service_step(service);
@@ -121,12 +124,12 @@ static int reload(void *context, struct pc_why *why)
 
 /* --- policies ----------------------------------------------------------------------------------------------------- */
 
-/* A calibration that ends later would replace what is published now. */
+/* What a calibration publishes when it ends would replace it, and a verification would be of another policy. */
 static int check_publishing(struct service *service, struct pc_why *why)
 {
-	int r = make_known(service, why);
+	int r = check_free(service, why);
 
-	return r < 0 || service->job.task != TASK_CALIBRATE ? r : check_free(service, why);
+	return r < 0 ? r : make_known(service, why);
 }
 
 static struct settlement settlement(struct service *service, const char *source)
@@ -145,29 +148,39 @@ static int publish_done(struct service *service, int r, struct pc_why *why)
 {
 	if (r >= 0)
 		r = looking_refresh(service, why);
-	if (r >= 0) {
+	if (r < 0) {
+		service_mind_store(service, r);
+		service_look_soon(service, "publishing failed");
+	} else {
 		service->idle[0] = '\0'; /* what was wished for is what there is */
-		service_step(service);
+		standing_policy(service);
 	}
+	service_step(service);
 	return r < 0 ? r : 0;
 }
 
 static int roll_back(void *context, uint64_t generation, uint64_t *published, struct pc_why *why)
 {
 	struct service *service = context;
-	struct settlement what = settlement(service, ROLLBACK_SOURCE);
+	struct settlement what;
 	int r = check_publishing(service, why);
 
-	return r < 0 ? r : publish_done(service, rollback_to(&what, generation, published, why), why);
+	if (r < 0)
+		return r;
+	what = settlement(service, ROLLBACK_SOURCE);
+	return publish_done(service, rollback_to(&what, generation, published, why), why);
 }
 
 static int import(void *context, const char *text, size_t len, uint64_t *published, struct pc_why *why)
 {
 	struct service *service = context;
-	struct settlement what = settlement(service, IMPORT_SOURCE);
+	struct settlement what;
 	int r = check_publishing(service, why);
 
-	return r < 0 ? r : publish_done(service, import_policy(&what, text, len, published, why), why);
+	if (r < 0)
+		return r;
+	what = settlement(service, IMPORT_SOURCE);
+	return publish_done(service, import_policy(&what, text, len, published, why), why);
 }
 
 const struct bus_ops request_ops = {

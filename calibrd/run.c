@@ -82,14 +82,30 @@ int run_watch(struct run *run, enum order_task task, pid_t pid, int records, int
 	return fcntl(records, F_SETFL, O_NONBLOCK) < 0 ? cannot_start(why, -errno) : 0;
 }
 
-static void take_trial(struct run *run, const struct record *record)
+/* Far above what the fullest plan has (512 blocks of at most 13 kernels, phases and ways apart): keeping them sorted is
+ * the parent's time. */
+enum { SERIES_MOST = 1 << 15 };
+
+/* -EPROTO: of a kernel that has not passed its trial. */
+static int take_sample(struct run *run, const struct record *record)
+{
+	if ((run->passed >> record->u.sample.key.kernel & 1) == 0 || run->data.count > SERIES_MOST)
+		return -EPROTO;
+	return dataset_add(&run->data, &record->u.sample.key, &record->u.sample.value, record->u.sample.tainted != 0);
+}
+
+/* -EPROTO: of a kernel that has been tried already. */
+static int take_trial(struct run *run, const struct record *record)
 {
 	uint32_t bit = 1u << record->u.trial.kernel;
 
+	if (((run->passed | run->faulted) & bit) != 0)
+		return -EPROTO;
 	if (record->u.trial.trial == TRIAL_PASSED)
 		run->passed |= bit;
 	else
 		run->faulted |= bit;
+	return 0;
 }
 
 static int take_words(struct run *run, const struct record_piece *piece)
@@ -124,8 +140,7 @@ static int take(struct run *run, const struct record *record)
 {
 	switch (record->kind) {
 	case RECORD_SAMPLE:
-		return dataset_add(&run->data, &record->u.sample.key, &record->u.sample.value,
-		                   record->u.sample.tainted != 0);
+		return take_sample(run, record);
 	case RECORD_PROBE:
 		return probe_set_add(&run->probes, &record->u.probe);
 	case RECORD_KNEE:
@@ -138,8 +153,7 @@ static int take(struct run *run, const struct record *record)
 		run->share = record->u.progress.share;
 		return 0;
 	case RECORD_TRIAL:
-		take_trial(run, record);
-		return 0;
+		return take_trial(run, record);
 	case RECORD_WORDS:
 		return take_words(run, &record->u.piece);
 	case RECORD_REPORT:

@@ -41,25 +41,56 @@ int service_override(struct config *config, const struct service_options *option
 
 static void take_config(struct service *service, struct config *config)
 {
-	if (strcmp(config->database, service->config.database) != 0) {
-		log_warning("database: %s is used until the next start", service->config.database);
-		strcpy(config->database, service->config.database);
-	}
 	config_free(&service->config);
 	service->config = *config;
 	log_notice("configuration read again");
 }
 
-int service_reload(struct service *service, struct pc_why *why)
+/* The database stays where it is until the next start. */
+static int keep_database(const struct service *service, struct config *config, struct pc_why *why)
+{
+	if (strcmp(config->policy, service->config.database) == 0)
+		return pc_why(why, -EINVAL, "policy: %s is the database in use", config->policy);
+	if (strcmp(config->database, service->config.database) == 0)
+		return 0;
+	log_warning("database: %s is used until the next start", service->config.database);
+	strcpy(config->database, service->config.database);
+	return 0;
+}
+
+static int read_again(struct service *service, struct pc_why *why)
 {
 	struct config config;
 	int r = config_load(&config, service->options->config_file, why);
 
-	if (r == 0 && (r = service_override(&config, service->options, why)) < 0)
-		config_free(&config);
 	if (r < 0)
 		return r;
-	take_config(service, &config);
+	r = service_override(&config, service->options, why);
+	if (r == 0)
+		r = keep_database(service, &config, why);
+	if (r < 0)
+		config_free(&config);
+	else
+		take_config(service, &config);
+	return r;
+}
+
+/* What the daemon began of its own accord ends where that is not wanted any more. */
+static void obey(struct service *service)
+{
+	const struct pc_why why = {"calibrd.yaml asks not to measure"};
+
+	if (service->job.wish == WISH_ITSELF && service->config.calibrate != CALIBRATE_AUTO)
+		job_abandon(service, "cancelled", &why);
+}
+
+int service_reload(struct service *service, struct pc_why *why)
+{
+	int r = read_again(service, why);
+
+	if (r < 0)
+		return r;
+	obey(service);
 	service_look_soon(service, "the configuration was read again");
 	service_step(service);
 	return 0;
@@ -114,15 +145,15 @@ static void check_topology(struct service *service)
 		log_notice("%s", moved.text);
 }
 
+/* A clock that was set changes when to verify: a look finds that out too. */
 static void on_host(void *context, enum watch_cause cause)
 {
 	struct service *service = context;
-	struct pc_why why;
 
 	if (service->topology != NULL && cause != WATCH_POWER)
 		check_topology(service);
-	if (service->store != NULL && service->topology != NULL && looking_schedule(service, &why) < 0)
-		log_error("%s", why.text);
+	if (cause == WATCH_CLOCK)
+		service_look_soon(service, "the clock was set, or this host slept");
 	service_step(service);
 }
 
@@ -191,8 +222,12 @@ static void tear_down(struct service *service)
 	service->bus = bus_free(service->bus);
 	service->watch = watch_free(service->watch);
 	sd_event_source_disable_unref(service->wake);
-	log_once_over(&service->trouble);
+	for (int i = 0; i < TASKS; i++)
+		log_once_over(&service->trouble[i]);
 	log_once_over(&service->makeshift);
+	log_once_over(&service->withdrawal);
+	log_once_over(&service->noise);
+	log_once_over(&service->idleness);
 	pc_document_free(service->old);
 	topology_free(service->topology);
 	store_close(service->store);
@@ -212,7 +247,7 @@ int service_run(struct config *config, const struct service_options *options)
 	};
 	int r;
 
-	agenda_start(&service.agenda);
+	agenda_start(&service.agenda, service_now());
 	agenda_want(&service.agenda, TASK_LOOK, WISH_ASKED, "started");
 	r = set_up(&service);
 	if (r >= 0) {

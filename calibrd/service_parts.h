@@ -31,7 +31,9 @@
 
 /* The child that runs, and who waits for it. */
 struct job {
-	enum task task;                 /* TASK_NONE: none runs */
+	enum task task; /* TASK_NONE: none runs */
+	enum wish wish;
+	bool stored;                    /* TASK_CALIBRATE: its outcome is in the database */
 	uint64_t number;                /* as the bus tells it */
 	double seconds;                 /* of measuring, that it should take */
 	struct calibration calibration; /* TASK_CALIBRATE: its record */
@@ -61,7 +63,8 @@ struct service {
 	struct topology *topology;
 	struct pc_document *old;  /* last published for this topology */
 	char where[PUBLISH_PATH]; /* the policy that this process has published or found, "": none yet */
-	uint64_t told_generation; /* the last that the bus was told of */
+	uint64_t told_generation; /* what the bus was told of last ... */
+	char told_path[PUBLISH_PATH];
 
 	struct agenda agenda;
 	enum effort effort; /* of the agenda's task */
@@ -74,7 +77,8 @@ struct service {
 
 	struct progress progress;
 	struct standing standing;
-	struct log_once trouble, makeshift;
+	/* What looks say that come again and again. */
+	struct log_once trouble[TASKS], makeshift, withdrawal, noise, idleness;
 	int status; /* what main should return */
 };
 
@@ -83,11 +87,16 @@ double service_now(void);
 
 /* --- steps.c ------------------------------------------------------------------------------------------------------ */
 
-/* Does what is due, sleeps else; --once ends when nothing is. */
+/* Does what is due, sleeps else; --once ends when nothing is. Returns to the event loop between tasks that don't end.
+ */
 void service_step(struct service *service);
 
-/* Something that is due could not be done, for the reason r. Said once, tried again later; --once ends with 1. */
+/* The task on the agenda could not be done, for the reason r. Said once, and tried again: what is then due follows from
+ * a look. --once ends with 1. */
 void service_trouble(struct service *service, int r, const struct pc_why *why);
+
+/* A database that failed so is opened anew: that repairs it, or finds another place. */
+void service_mind_store(struct service *service, int r);
 
 /* Ends the event loop; main returns status. */
 void service_leave(struct service *service, int status);
@@ -114,10 +123,7 @@ int looking_moved(struct service *service, struct pc_why *why);
 int looking_refresh(struct service *service, struct pc_why *why);
 
 /* A noisy policy is better than none, and never replaces a good one. Says so in the log. */
-bool looking_worth_publishing(const struct service *service, const struct calibration *calibration);
-
-/* Sets when to verify next, by what the database knows. */
-int looking_schedule(struct service *service, struct pc_why *why);
+bool looking_worth_publishing(struct service *service, const struct calibration *calibration);
 
 /* --- job.c -------------------------------------------------------------------------------------------------------- */
 
@@ -129,6 +135,9 @@ int job_start(struct service *service, const struct order *order, struct pc_why 
 
 /* Kills the child if it is there, and forgets what it sent. */
 void job_stop(struct service *service);
+
+/* The one way a job goes: r 0: it is done, else why it is not; then what is due is looked at and done. */
+void job_ended(struct service *service, int r, const struct pc_why *why);
 
 /* Ends what runs before it is done. False if nothing runs. outcome, why: as the bus tells them. */
 bool job_abandon(struct service *service, const char *outcome, const struct pc_why *why);
@@ -143,8 +152,8 @@ int verifying_start(struct service *service, enum effort effort, struct pc_why *
 int measuring_conclude(struct service *service, struct pc_why *why);
 int verifying_conclude(struct service *service, struct pc_why *why);
 
-/* No verification is needed: the policy names a kernel that fails its trial. */
-void verifying_refuted(struct service *service, const struct pc_why *why);
+/* The policy names a kernel that fails its trial: nobody may use it any more. -errno with why. */
+int verifying_refuted(struct service *service, const struct pc_why *finding, struct pc_why *why);
 
 /* It ended before it was done. */
 void measuring_failed(struct service *service, const char *outcome, const struct pc_why *why);

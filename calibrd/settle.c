@@ -38,6 +38,31 @@ uint32_t settle_faulted(const struct calibration *calibration)
 	return kernels;
 }
 
+void settle_name_faulted(uint32_t faulted, char text[PC_KERNEL_MAX * PC_KERNEL_NAME])
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (unsigned k = 0; k < pc_kernel_count; k++)
+		if ((faulted >> k & 1) != 0)
+			at += (size_t)snprintf(text + at, PC_KERNEL_MAX * PC_KERNEL_NAME - at, "%s%s",
+			                       at > 0 ? " " : "", pc_kernels[k].name);
+}
+
+int settle_bar(struct store *store, const char *topology, uint32_t faulted, struct pc_why *why)
+{
+	char names[PC_KERNEL_MAX * PC_KERNEL_NAME];
+	struct calibration known = {0};
+	int r = store_latest(store, topology, &known, why);
+
+	if (r == 0) {
+		settle_name_faulted(settle_faulted(&known) | faulted, names);
+		r = store_fault(store, known.id, names, why);
+	}
+	store_calibration_free(&known);
+	return r < 0 ? r : 0;
+}
+
 uint32_t settle_kernels(const struct dataset *data, const struct calibration *calibration, const struct config *config)
 {
 	uint32_t kernels = 1;
@@ -126,6 +151,8 @@ static char *recorded(void *record, uint64_t generation)
 	struct published published = {0};
 	struct pc_why why;
 
+	if (record == NULL) /* the database can't be read: then nobody knows */
+		return NULL;
 	if (store_generation(record, generation, &published, &why) < 0)
 		log_warning("%s", why.text);
 	return published.yaml;
@@ -143,15 +170,18 @@ static struct publish_target target(const struct config *config, struct store *s
 	};
 }
 
-static struct log_once warned;
-
 /* A folder that still can't be written is said once; what is kept beside has a new name each time. */
-static void log_warnings(char *lines)
+static void log_warnings(const char *lines)
 {
-	char *rest = NULL;
+	static char said[sizeof(((struct publish_result *)NULL)->warnings)];
 
-	for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-		log_once(&warned, LOG_LEVEL_WARNING, "%s", line);
+	if (strcmp(said, lines) == 0)
+		return;
+	snprintf(said, sizeof(said), "%s", lines);
+	for (size_t length; *lines != '\0'; lines += length + (lines[length] == '\n')) {
+		length = strcspn(lines, "\n");
+		log_warning("%.*s", (int)length, lines);
+	}
 }
 
 /* The newest generation recorded, whatever its topology; 0 if there is none. Its text may be damaged. */
@@ -208,8 +238,6 @@ int settle_document(const struct settlement *what, const struct pc_document *doc
 	snprintf(as.source, sizeof(as.source), "%s", what->source);
 	snprintf(as.topology, sizeof(as.topology), "%s", what->topology->id);
 	int r = settle_publish(what->config, what->store, &as, document, &result, why);
-	if (result.warnings[0] == '\0')
-		log_once_over(&warned);
 	log_warnings(result.warnings);
 	if (r >= 0) {
 		tell(r, &result, what->where);
@@ -241,7 +269,7 @@ static int decide_pooled(const struct settlement *what, struct decision *decisio
 
 	if (r < 0)
 		return r;
-	if (used > 1)
+	if (used > 1 && strcmp(what->source, "calibration") == 0)
 		log_info("deciding by the epochs of the last %u calibrations", used);
 	r = decide_by(what->config, &pool, used, what->calibration, what->old, decision, why);
 	dataset_clear(&pool);
@@ -326,7 +354,8 @@ int settle_withdraw(const struct config *config, struct store *store, const char
 	struct publish_result result = {0};
 	int r = publish_withdraw(&where, topology, &result, why);
 
-	log_warnings(result.warnings);
+	if (result.warnings[0] != '\0')
+		log_warnings(result.warnings);
 	if (r == 0)
 		log_event(LOG_POLICY_WITHDRAWN, LOG_LEVEL_NOTICE, "withdrew %s: it was made for another topology",
 		          result.path);

@@ -74,6 +74,13 @@ uint32_t settle_named(const struct pc_document *document);
 /* Bits of pc_kernels that failed their trial in a calibration. */
 uint32_t settle_faulted(const struct calibration *calibration);
 
+/* Their names, as a record has them. */
+void settle_name_faulted(uint32_t faulted, char text[PC_KERNEL_MAX * PC_KERNEL_NAME]);
+
+/* Kernels that failed a trial since the topology's newest calibration: they count as failed then, so that no policy has
+ * them any more. 0, also where there is no calibration; -errno with why. */
+int settle_bar(struct store *store, const char *topology, uint32_t faulted, struct pc_why *why);
+
 /* Bits of pc_kernels that a calibration measured and that may be chosen: neither faulted then nor excluded now. */
 uint32_t settle_kernels(const struct dataset *data, const struct calibration *calibration, const struct config *config);
 

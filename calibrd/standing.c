@@ -49,13 +49,21 @@ void standing_progress(struct service *service)
 	bus_changed(service->bus);
 }
 
+/* What the database has is in force once this process has put it, or found it, in its place. */
+static uint64_t generation_in_force(const struct service *service)
+{
+	return service->old != NULL && service->where[0] != '\0' ? service->old->generation : 0;
+}
+
 void standing_policy(struct service *service)
 {
-	uint64_t generation = service->old != NULL ? service->old->generation : 0;
+	uint64_t generation = generation_in_force(service);
 
-	if (generation != service->told_generation)
+	log_context(service->topology->id, generation);
+	if (generation != service->told_generation || strcmp(service->where, service->told_path) != 0)
 		bus_policy_changed(service->bus, generation, service->where);
 	service->told_generation = generation;
+	strcpy(service->told_path, service->where);
 	bus_changed(service->bus);
 }
 
@@ -70,7 +78,7 @@ void standing_view(void *context, struct bus_view *out)
 		.reason = standing->reason,
 		.progress = standing->progress,
 		.topology = service->topology != NULL ? service->topology->id : "",
-		.generation = service->old != NULL ? service->old->generation : 0,
+		.generation = generation_in_force(service),
 		.policy_path = service->where,
 		.job = service->job.task != TASK_NONE ? service->job.number : 0,
 	};

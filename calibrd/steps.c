@@ -13,6 +13,12 @@
 /* How late a sleep may end: whoever waits for a quiet host need not be punctual, nor who verifies once a week. */
 enum { LATE_SHARE = 20, LATE_MOST_S = 60 };
 
+/* How often it is tried whether what stands in for something can go. */
+enum { MAKESHIFT_S = 600 };
+
+/* Tasks that end at once and lead to each other, as on a host whose CPUs come and go all the time. */
+enum { STEPS_AT_ONCE = 6 };
+
 double service_now(void)
 {
 	return (double)quiet_clock_ns(CLOCK_BOOTTIME) / 1e9;
@@ -27,35 +33,36 @@ void service_leave(struct service *service, int status)
 
 /* --- trouble ------------------------------------------------------------------------------------------------------ */
 
-static void say_retry(struct service *service, const struct pc_why *why, double wait)
+void service_mind_store(struct service *service, int r)
 {
-	standing_say(service, "failed", "%s; tried again in %.0f min", why->text, wait / 60);
+	if (store_place_reopens(r))
+		service->store = store_close(service->store);
 }
 
-/* Of the database or what it lies on: opening it again repairs, or finds another place. */
-static bool is_of_store(int r)
+static void say_trouble(struct service *service, enum task task, const struct pc_why *why)
 {
-	return r == -ENOSPC || r == -EROFS || r == -EUCLEAN || r == -ESTALE || r == -EIO;
+	struct log_once *once = &service->trouble[task];
+
+	if (task == TASK_CALIBRATE)
+		log_event_once(once, LOG_CALIBRATION_FAILED, LOG_LEVEL_ERROR, "%s", why->text);
+	else
+		log_once(once, LOG_LEVEL_ERROR, "%s", why->text);
 }
 
 void service_trouble(struct service *service, int r, const struct pc_why *why)
 {
-	struct agenda *agenda = &service->agenda;
+	enum task task = service->agenda.task != TASK_NONE ? service->agenda.task : TASK_LOOK;
+	double wait;
 
-	if (agenda->task == TASK_CALIBRATE)
-		log_event_once(&service->trouble, LOG_CALIBRATION_FAILED, LOG_LEVEL_ERROR, "%s", why->text);
-	else
-		log_once(&service->trouble, LOG_LEVEL_ERROR, "%s", why->text);
-	if (is_of_store(r))
-		service->store = store_close(service->store);
+	say_trouble(service, task, why);
+	service_mind_store(service, r);
 	if (service->options->once) {
 		service_leave(service, 1);
 		return;
 	}
-	/* Who asked has been told; what the daemon itself wants now follows from what is known. */
-	if (agenda->wish == WISH_ASKED && agenda->task != TASK_LOOK)
-		agenda_want(agenda, TASK_LOOK, WISH_ITSELF, "what was asked for failed");
-	say_retry(service, why, agenda_retry(agenda, false, service_now()));
+	wait = agenda_failed(&service->agenda, task, false, service_now());
+	standing_say(service, "failed", "%s; next try in %.0f min", why->text, wait / 60);
+	agenda_want(&service->agenda, TASK_LOOK, WISH_ITSELF, "something failed");
 }
 
 void service_look_soon(struct service *service, const char *reason)
@@ -96,9 +103,11 @@ static void say_idle(struct service *service)
 {
 	if (service->idle[0] != '\0')
 		standing_say(service, "idle", "%s", service->idle);
-	else
+	else if (service->where[0] != '\0')
 		standing_say(service, "idle", "the policy for topology %s is %s", service->topology->id,
-		             service->where[0] != '\0' ? service->where : "the one of before");
+		             service->where);
+	else
+		standing_say(service, "idle", "no policy is published for topology %s", service->topology->id);
 }
 
 /* The log has it once, the status each time: its figures change. */
@@ -157,10 +166,21 @@ static int begin_measuring(struct service *service, struct pc_why *why)
 	                                      : verifying_start(service, effort_of(service), why);
 }
 
+static int look(struct service *service, struct pc_why *why)
+{
+	int r = looking_do(service, why);
+
+	if (r < 0)
+		return r;
+	log_once_over(&service->trouble[TASK_LOOK]);
+	agenda_went_well(&service->agenda, TASK_LOOK);
+	return 0;
+}
+
 static void begin(struct service *service)
 {
 	struct pc_why why;
-	int r = service->agenda.task == TASK_LOOK ? looking_do(service, &why) : begin_measuring(service, &why);
+	int r = service->agenda.task == TASK_LOOK ? look(service, &why) : begin_measuring(service, &why);
 
 	if (r < 0)
 		service_trouble(service, r, &why);
@@ -171,22 +191,31 @@ static enum step next(struct service *service, double *at, enum hold *hold, stru
 	struct agenda_facts facts = {
 		.now = service_now(), .calm = true, .fed = true, .wait_seconds = service->config.quiet_wait_seconds};
 	struct conditions conditions;
+	struct pc_why fed;
 
+	if (looking_makes_do(service) && isinf(service->agenda.look_at))
+		service->agenda.look_at = facts.now + MAKESHIFT_S;
 	if (agenda_minds_conditions(&service->agenda, facts.now)) {
 		conditions_read(&conditions, NULL);
 		facts.calm = conditions_calm(&conditions, service->config.quiet_percent, held);
-		facts.fed = conditions_fed(&conditions, facts.calm ? held : NULL);
+		facts.fed = conditions_fed(&conditions, &fed);
+		if (!facts.fed)
+			*held = fed;
 	}
 	return agenda_next(&service->agenda, &facts, at, hold);
 }
 
 void service_step(struct service *service)
 {
-	while (!service->leaving && service->job.task == TASK_NONE) {
+	for (unsigned i = 0; !service->leaving && service->job.task == TASK_NONE; i++) {
 		struct pc_why held = {""};
 		enum hold hold;
 		double at;
 
+		if (i == STEPS_AT_ONCE) {
+			wake_at(service, service_now() + 1);
+			return;
+		}
 		if (service->options->once)
 			service->agenda.wish = WISH_ASKED;
 		if (next(service, &at, &hold, &held) == STEP_SLEEP) {

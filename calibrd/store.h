@@ -63,6 +63,8 @@ int store_begin(struct store *store, const struct topology *topology, struct cal
  * calibrations that are not noisy, and last three that are. */
 int store_finish(struct store *store, const struct calibration *calibration, const struct dataset *data,
                  struct pc_why *why);
+/* Names the kernels that failed their trial, then or since: no policy of it has them any more. */
+int store_fault(struct store *store, int64_t id, const char *faulted, struct pc_why *why);
 int store_fail(struct store *store, int64_t id, const char *reasons, struct pc_why *why);
 
 /* The newest done calibration of a topology (NULL: of any) that is not noisy, else the newest noisy one. 0 found, 1

@@ -95,6 +95,19 @@ int store_finish(struct store *store, const struct calibration *calibration, con
 	return r < 0 ? r : sql_end(store->sql, finish(store, calibration, data, why), why);
 }
 
+int store_fault(struct store *store, int64_t id, const char *faulted, struct pc_why *why)
+{
+	char *copy = strdup(faulted);
+	if (!copy)
+		return pc_why(why, -ENOMEM, "database: out of memory");
+	struct calibration_row row = {.c = {.id = id, .faulted = copy}};
+	int r = sql_run(store->sql, FAULT_CALIBRATION, &row, why);
+	free(copy);
+	if (r == 1)
+		return pc_why(why, -ESRCH, "calibration %lld is not known", (long long)id);
+	return r;
+}
+
 int store_fail(struct store *store, int64_t id, const char *reasons, struct pc_why *why)
 {
 	char *copy = strdup(reasons);

@@ -26,6 +26,11 @@ static bool may_stand_in(int code)
 	}
 }
 
+bool store_place_reopens(int code)
+{
+	return may_stand_in(code) || code == -EUCLEAN || code == -ESTALE || code == -EIO;
+}
+
 static const char *remedy(int code)
 {
 	switch (-code) {

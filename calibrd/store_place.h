@@ -30,7 +30,7 @@ struct store_place {
  * reason than a missing, read-only or full folder (-EBUSY, -EPROTONOSUPPORT, -EMEDIUMTYPE ...), also where home is
  * read-only besides. -EBUSY too while another process writes the fallback: one writer, wherever it writes.
  *
- * Where a database fails while it is open (-ENOSPC, -EROFS, -EUCLEAN, -ESTALE of any store_ function) the caller closes
+ * Where a database fails while it is open (store_place_reopens() of any store_ function's error) the caller closes
  * it and opens again: a damaged one is then set aside, a full one stood in for. Ids of calibrations don't outlive that.
  */
 int store_place_open(struct store **out, struct store_place *place, const char *configured, char renamed[512],
@@ -39,6 +39,9 @@ int store_place_open(struct store **out, struct store_place *place, const char *
 /* The same between two given places; spare NULL: none. */
 int store_place_between(struct store **out, struct store_place *place, const char *home, const char *spare,
                         char renamed[512], struct pc_why *why);
+
+/* True for errors of store_ functions after which the caller closes the database and opens it again. */
+bool store_place_reopens(int code);
 
 /*
  * While the fallback stands in: home again, if it works now. 0: *store is home's, which has what both knew (see

@@ -137,6 +137,7 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		"probe_from = :probe_from, probe_lines = :probe_lines, probe_slow_ns = :probe_slow_ns "
 		"WHERE id = :id AND state = 'running' RETURNING id",
 		calibration_fields},
+	[FAULT_CALIBRATION] = {"UPDATE calibration SET faulted = :faulted WHERE id = :id RETURNING id", calibration_fields},
 	[FAIL_INTERRUPTED] = {
 		"UPDATE calibration SET state = 'failed', reasons = :reasons, finished = :finished WHERE state = 'running'",
 		calibration_fields},

@@ -387,6 +387,13 @@ void topology_forget_raw(struct topology *topology)
 	topology->raw = NULL;
 }
 
+void topology_take_raw(struct topology *topology, struct topology *from)
+{
+	topology_forget_raw(topology);
+	topology->raw = from->raw;
+	from->raw = NULL;
+}
+
 struct topology *topology_free(struct topology *topology)
 {
 	if (topology != NULL) {

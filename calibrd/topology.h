@@ -70,6 +70,9 @@ struct topology *topology_free(struct topology *topology);
 /* Releases the raw dump, kilobytes a CPU: once it is recorded nobody needs it. */
 void topology_forget_raw(struct topology *topology);
 
+/* Takes over another's. */
+void topology_take_raw(struct topology *topology, struct topology *from);
+
 /* Bytes of the data or unified cache of that level; 0: unknown. Level 0 asks for the last one. */
 uint64_t topology_cache_bytes(const struct topology *topology, unsigned level);
 

@@ -39,28 +39,6 @@ static void tell(const struct verify_report *report, char *text, size_t size)
 	}
 }
 
-/* Beyond tolerance the host is no longer what was measured; where it may, the daemon measures it again. */
-static void want_calibration(struct service *service, const char *reason)
-{
-	if (service->config.calibrate != CALIBRATE_AUTO)
-		return;
-	agenda_want(&service->agenda, TASK_CALIBRATE, WISH_ITSELF, reason);
-	service->effort = service->config.effort;
-}
-
-static int look_ahead(struct service *service, struct pc_why *why)
-{
-	char reason[160];
-
-	agenda_done(&service->agenda);
-	if (!service->job.run.report.passed) {
-		snprintf(reason, sizeof(reason), "verification %lld found the policy beyond tolerance",
-		         (long long)service->job.verification.id);
-		want_calibration(service, reason);
-	}
-	return looking_schedule(service, why);
-}
-
 int verifying_conclude(struct service *service, struct pc_why *why)
 {
 	struct job *job = &service->job;
@@ -70,10 +48,9 @@ int verifying_conclude(struct service *service, struct pc_why *why)
 	if (!job->run.verified)
 		return pc_why(why, -EPROTO, "the measuring process ended without an outcome");
 	r = remember(service, why);
-	if (r == 0)
-		r = look_ahead(service, why);
 	if (r < 0)
 		return r;
+	agenda_went_well(&service->agenda, TASK_VERIFY);
 	tell(&job->run.report, text, sizeof(text));
 	if (job->run.report.passed)
 		log_info("verification %lld: %s", (long long)job->verification.id, text);
@@ -85,13 +62,14 @@ int verifying_conclude(struct service *service, struct pc_why *why)
 	return 0;
 }
 
-void verifying_refuted(struct service *service, const struct pc_why *why)
+int verifying_refuted(struct service *service, const struct pc_why *finding, struct pc_why *why)
 {
-	log_event(LOG_VERIFICATION_EXCEEDED, LOG_LEVEL_WARNING, "%s", why->text);
-	bus_verification_finished(service->bus, service->job.number, "beyond", 0, why->text);
-	job_stop(service);
-	agenda_done(&service->agenda);
-	want_calibration(service, why->text);
+	int r = settle_bar(service->store, service->topology->id, service->job.run.faulted, why);
+
+	log_event(LOG_VERIFICATION_EXCEEDED, LOG_LEVEL_WARNING, "%s", finding->text);
+	if (r == 0)
+		bus_verification_finished(service->bus, service->job.number, "beyond", 0, finding->text);
+	return r;
 }
 
 void verifying_failed(struct service *service, const char *outcome, const struct pc_why *why)
@@ -136,6 +114,7 @@ int verifying_start(struct service *service, enum effort effort, struct pc_why *
 		return r;
 	begin_record(service, effort);
 	job->task = TASK_VERIFY;
+	job->wish = service->agenda.wish;
 	job->number = ++service->jobs;
 	job->seconds = verify_seconds(effort);
 	log_info("verifying for about %.0f s (effort %s)", job->seconds, job->verification.effort);

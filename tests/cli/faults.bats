@@ -92,7 +92,7 @@ is_recorded() {
 	until_true has_child "$PID"
 	kill -KILL "$(child_of "$PID")"
 	until_said "$LOG" "killed by signal 9"
-	until_said "$N/status" "STATUS=.*killed by signal 9 (Killed); tried again in"
+	until_said "$N/status" "STATUS=.*killed by signal 9 (Killed); next try in"
 	is_up
 	cmp "$P" "$W/known/policy.yaml"
 	said_times 1 "error:"
@@ -239,7 +239,7 @@ at() {
 	N=$W/stopped LOG=$W/stopped/log PID=$STOPPED D=$W/stopped/calibrd.db
 	until_said "$LOG" "did not end in time and was killed" || until_said "$LOG" "did not end in time and was killed"
 	is_gone "$STOPPED_CHILD"
-	until_said "$N/status" "STATUS=.*did not end in time and was killed; tried again in"
+	until_said "$N/status" "STATUS=.*did not end in time and was killed; next try in"
 	said_times 1 "error:"
 	is_up
 	kill -HUP "$PID"

@@ -11,7 +11,7 @@ static struct agenda fresh(void)
 {
 	struct agenda agenda;
 
-	agenda_start(&agenda);
+	agenda_start(&agenda, 0);
 	return agenda;
 }
 
@@ -118,47 +118,62 @@ static void test_retries_back_off_and_are_bounded(void)
 	enum hold hold;
 	double at;
 
-	agenda_want(&agenda, TASK_CALIBRATE, WISH_ASKED, "asked");
-	CU_ASSERT_EQUAL(agenda_retry(&agenda, false, 100), MINUTE);
-	CU_ASSERT_EQUAL(agenda.wish, WISH_ITSELF);
+	agenda_want(&agenda, TASK_CALIBRATE, WISH_ITSELF, "new");
+	CU_ASSERT_EQUAL(agenda_failed(&agenda, TASK_CALIBRATE, false, 100), MINUTE);
 	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(159), &at, &hold), STEP_SLEEP);
 	CU_ASSERT_EQUAL(hold, HOLD_RETRY);
 	CU_ASSERT_EQUAL(at, 160);
 	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(160), &at, &hold), STEP_BEGIN);
-	CU_ASSERT_EQUAL(agenda_retry(&agenda, false, 200), 2 * MINUTE);
-	CU_ASSERT_EQUAL(agenda_retry(&agenda, false, 300), 4 * MINUTE);
+	CU_ASSERT_EQUAL(agenda_failed(&agenda, TASK_CALIBRATE, false, 200), 2 * MINUTE);
+	CU_ASSERT_EQUAL(agenda_failed(&agenda, TASK_CALIBRATE, false, 300), 4 * MINUTE);
 	for (int i = 0; i < 100; i++)
-		CU_ASSERT(agenda_retry(&agenda, false, 300) <= 6 * HOUR);
-	CU_ASSERT_EQUAL(agenda_retry(&agenda, false, 300), 6 * HOUR);
+		CU_ASSERT(agenda_failed(&agenda, TASK_CALIBRATE, false, 300) <= 6 * HOUR);
+	CU_ASSERT_EQUAL(agenda_failed(&agenda, TASK_CALIBRATE, false, 300), 6 * HOUR);
+	agenda_want(&agenda, TASK_CALIBRATE, WISH_ASKED, "now");
+	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(301), &at, &hold), STEP_BEGIN);
 }
 
 static void test_noise_is_tried_again_more_seldom(void)
 {
 	struct agenda agenda = fresh();
 
-	agenda_want(&agenda, TASK_CALIBRATE, WISH_ITSELF, "new");
-	CU_ASSERT_EQUAL(agenda_retry(&agenda, true, 0), 10 * MINUTE);
-	CU_ASSERT_EQUAL(agenda_retry(&agenda, true, 0), 20 * MINUTE);
+	CU_ASSERT_EQUAL(agenda_failed(&agenda, TASK_CALIBRATE, true, 0), 10 * MINUTE);
+	CU_ASSERT_EQUAL(agenda_failed(&agenda, TASK_CALIBRATE, true, 0), 20 * MINUTE);
 	for (int i = 0; i < 100; i++)
-		agenda_retry(&agenda, true, 0);
-	CU_ASSERT_EQUAL(agenda_retry(&agenda, true, 0), DAY);
+		agenda_failed(&agenda, TASK_CALIBRATE, true, 0);
+	CU_ASSERT_EQUAL(agenda_failed(&agenda, TASK_CALIBRATE, true, 0), DAY);
 }
 
-static void test_the_same_wish_keeps_its_failures(void)
+/* A reload, a look, what somebody asked for: nothing but success makes a task's failures undone. */
+static void test_failures_outlast_other_tasks(void)
 {
 	struct agenda agenda = fresh();
+	enum hold hold;
+	double at;
 
-	agenda_want(&agenda, TASK_CALIBRATE, WISH_ITSELF, "new");
-	agenda_retry(&agenda, false, 0);
-	agenda_want(&agenda, TASK_CALIBRATE, WISH_ITSELF, "still new");
-	CU_ASSERT_EQUAL(agenda.failures, 1);
-	CU_ASSERT_STRING_EQUAL(agenda.reason, "still new");
-	agenda_want(&agenda, TASK_CALIBRATE, WISH_ASKED, "now");
-	CU_ASSERT_EQUAL(agenda.failures, 0);
-	CU_ASSERT_EQUAL(agenda.not_before, 0);
-	agenda_retry(&agenda, false, 0);
-	agenda_want(&agenda, TASK_VERIFY, WISH_ITSELF, "another");
-	CU_ASSERT_EQUAL(agenda.failures, 0);
+	agenda_failed(&agenda, TASK_CALIBRATE, true, 0);
+	agenda_want(&agenda, TASK_LOOK, WISH_ASKED, "reload");
+	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(1), &at, &hold), STEP_BEGIN);
+	agenda_went_well(&agenda, TASK_LOOK);
+	agenda_want(&agenda, TASK_VERIFY, WISH_ASKED, "asked");
+	agenda_went_well(&agenda, TASK_VERIFY);
+	agenda_want(&agenda, TASK_CALIBRATE, WISH_ITSELF, "noisy");
+	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(2), &at, &hold), STEP_SLEEP);
+	CU_ASSERT_EQUAL(at, 10 * MINUTE);
+	agenda_went_well(&agenda, TASK_CALIBRATE);
+	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(3), &at, &hold), STEP_BEGIN);
+}
+
+static void test_a_failed_look_waits_too(void)
+{
+	struct agenda agenda = fresh();
+	enum hold hold;
+	double at;
+
+	agenda_failed(&agenda, TASK_LOOK, false, 0);
+	agenda_want(&agenda, TASK_LOOK, WISH_ITSELF, "again");
+	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(59), &at, &hold), STEP_SLEEP);
+	CU_ASSERT_EQUAL(ask(&agenda, quiet_at(60), &at, &hold), STEP_BEGIN);
 }
 
 static void test_verifications_come_by_themselves(void)
@@ -224,6 +239,41 @@ static void test_a_makeshift_is_looked_at_again(void)
 	CU_ASSERT_EQUAL(at, DAY);
 }
 
+/* Whoever waits for quiet or power has waited already, whatever is looked at meanwhile. */
+static void test_a_makeshift_is_looked_at_beside_what_waits(void)
+{
+	struct agenda agenda = fresh();
+	struct agenda_facts busy = {.now = 0, .fed = true, .wait_seconds = 900};
+	enum hold hold;
+	double at;
+
+	agenda_want(&agenda, TASK_CALIBRATE, WISH_ITSELF, "new");
+	CU_ASSERT_EQUAL(ask(&agenda, busy, &at, &hold), STEP_SLEEP);
+	agenda.look_at = 600;
+	busy.now = 600;
+	CU_ASSERT_EQUAL(ask(&agenda, busy, &at, &hold), STEP_BEGIN);
+	CU_ASSERT_EQUAL(agenda.task, TASK_LOOK);
+	agenda_want(&agenda, TASK_CALIBRATE, WISH_ITSELF, "still new");
+	busy.now = 899;
+	CU_ASSERT_EQUAL(ask(&agenda, busy, &at, &hold), STEP_SLEEP);
+	busy.now = 900;
+	CU_ASSERT_EQUAL(ask(&agenda, busy, &at, &hold), STEP_BEGIN);
+	CU_ASSERT_EQUAL(agenda.task, TASK_CALIBRATE);
+}
+
+/* Whatever makes the daemon look and schedule again, and again, the appointment comes. */
+static void test_appointments_are_kept(void)
+{
+	struct agenda agenda = fresh();
+
+	for (int minutes = 0; minutes < 3 * 24 * 60; minutes++) {
+		agenda_schedule(&agenda, TASK_VERIFY, 5000000, 1000, 2, MINUTE * minutes); /* in the future */
+		CU_ASSERT_EQUAL_FATAL(agenda.next_at, 2 * DAY);
+	}
+	agenda_schedule(&agenda, TASK_VERIFY, 5000001, 1000, 2, 3 * DAY);
+	CU_ASSERT_EQUAL(agenda.next_at, 5 * DAY);
+}
+
 /* The wall clock is set while the host runs: neither a storm of verifications nor none for years. */
 static void test_schedules_survive_a_clock_that_jumps(void)
 {
@@ -257,11 +307,14 @@ static const struct unit_test tests[] = {
 	{"battery is waited for without end", test_battery_is_waited_for_without_end},
 	{"retries back off and are bounded", test_retries_back_off_and_are_bounded},
 	{"noise is tried again more seldom", test_noise_is_tried_again_more_seldom},
-	{"the same wish keeps its failures", test_the_same_wish_keeps_its_failures},
+	{"failures outlast other tasks", test_failures_outlast_other_tasks},
+	{"a failed look waits too", test_a_failed_look_waits_too},
 	{"verifications come by themselves", test_verifications_come_by_themselves},
 	{"calibrations come by themselves", test_calibrations_come_by_themselves},
 	{"what is due goes before a verification", test_what_is_due_goes_before_a_verification},
 	{"a makeshift is looked at again", test_a_makeshift_is_looked_at_again},
+	{"a makeshift is looked at beside what waits", test_a_makeshift_is_looked_at_beside_what_waits},
+	{"appointments are kept", test_appointments_are_kept},
 	{"schedules survive a clock that jumps", test_schedules_survive_a_clock_that_jumps},
 	{"long reasons are cut", test_long_reasons_are_cut},
 };

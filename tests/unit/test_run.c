@@ -25,7 +25,7 @@ static void check_healthy(struct run *run)
 	CU_ASSERT_EQUAL(run_knee(run), 8 << 20);
 	CU_ASSERT_EQUAL(run_tainted(run), 0.25);
 	CU_ASSERT_EQUAL_FATAL(run->probes.count, 1);
-	CU_ASSERT_EQUAL(run->probes.probes[0].loads[3], 13);
+	CU_ASSERT_EQUAL(run->probes.probes[0].looks[1], 11);
 	CU_ASSERT_EQUAL_FATAL(run->data.count, 1);
 	CU_ASSERT_EQUAL_FATAL(run->data.series[0].count, 3);
 	CU_ASSERT_EQUAL(run->data.series[0].rounds[2].ns, 105);
@@ -113,6 +113,27 @@ static void test_senseless_field(void)
 	script.records[5].u.sample.key.kernel = 255;
 	CU_ASSERT_EQUAL(outcome(&script, &why), -EPROTO);
 	CU_ASSERT(says(&why, "number 5"));
+}
+
+/* Only what has passed its trial is timed, and each is tried once. */
+static void test_untried_kernels(void)
+{
+	struct script untried = {.count = 0}, faulted = {.count = 0}, twice = {.count = 0};
+	struct pc_why why;
+
+	add(&untried, sample(1, false));
+	add(&untried, end(0));
+	CU_ASSERT_EQUAL(outcome(&untried, &why), -EPROTO);
+	CU_ASSERT(says(&why, "number 0"));
+	add(&faulted, trial(0, TRIAL_HUNG));
+	add(&faulted, sample(1, false));
+	add(&faulted, end(0));
+	CU_ASSERT_EQUAL(outcome(&faulted, &why), -EPROTO);
+	CU_ASSERT(says(&why, "number 1"));
+	add(&twice, trial(0, TRIAL_PASSED));
+	add(&twice, trial(0, TRIAL_HUNG));
+	add(&twice, end(0));
+	CU_ASSERT_EQUAL(outcome(&twice, &why), -EPROTO);
 }
 
 static void test_records_after_the_end(void)
@@ -334,6 +355,7 @@ static const struct unit_test tests[] = {
 	{"wrong numbers", test_wrong_numbers},
 	{"garbage", test_garbage},
 	{"senseless field", test_senseless_field},
+	{"untried kernels", test_untried_kernels},
 	{"records after the end", test_records_after_the_end},
 	{"truncated", test_truncated},
 	{"early death", test_early_death},
