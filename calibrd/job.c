@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "calibrd/crew.h"
@@ -49,6 +50,14 @@ int job_order(const struct service *service, enum order_task task, struct order 
 	return 0;
 }
 
+/* Children of a child that was killed die with it and fall to us (a subreaper, see service.c): whoever stops us shall
+ * find nobody left. There are no others. */
+static void reap_orphans(void)
+{
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+}
+
 void job_stop(struct service *service)
 {
 	struct job *job = &service->job;
@@ -56,8 +65,10 @@ void job_stop(struct service *service)
 	progress_end(&service->progress);
 	job->records = sd_event_source_disable_unref(job->records);
 	job->deadline = sd_event_source_disable_unref(job->deadline);
-	if (job->task != TASK_NONE)
+	if (job->task != TASK_NONE) {
 		run_free(&job->run);
+		reap_orphans();
+	}
 	job->before = look_free(job->before);
 	job->task = TASK_NONE;
 	/* Texts that the concluding function had on its stack, and the topology's. */

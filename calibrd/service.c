@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <time.h>
@@ -205,6 +206,8 @@ static int set_up(struct service *service)
 {
 	int r = sd_event_default(&service->event);
 
+	if (r >= 0)
+		r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
 	if (r >= 0)
 		r = watch_signals(service);
 	if (r >= 0)
