@@ -158,6 +158,11 @@ $(B)/bench-%: $(B)/obj/tests/bench/%.o $(BODY)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
+# As a program is linked: every call goes to the shared library through the PLT.
+$(B)/bench-cost: $(call objects,tests/bench/cost.c kernels/cpu.c kernels/cpuid.c) $(B)/shim-empty.so $(B)/libpolicy.so.0
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.o,$^) -L$(B) -l:shim-empty.so -l:libpolicy.so.0 -lm
+
 # calibrd with kernels that fault, hang and clear wrongly on purpose.
 $(B)/obj/kernels/table-faulty.o: kernels/table.c
 	@mkdir -p $(@D)
@@ -201,7 +206,8 @@ tests: units sims tools
 # --- slower tiers ----------------------------------------------------------------------------------------------------
 
 SOURCES := $(wildcard kernels/*.c libpolicy/*.c calibrd/*.c calibctl/*.c tests/unit/*.c tests/sim/*.c tests/tools/*.c \
-	tests/bench/*.c tests/fast/*.c tests/shims/*.c tests/fuzz/*.c tests/abi/*.c examples/*.c preload/*.c tests/preload/*.c)
+	tests/bench/*.c tests/fast/*.c tests/shims/*.c tests/fuzz/*.c tests/abi/*.c examples/*.c preload/*.c tests/preload/*.c \
+	tests/safety/*.c)
 HEADERS := $(wildcard kernels/*.h libpolicy/*.h libpolicy/include/pageclear/*.h calibrd/*.h calibctl/*.h preload/*.h tests/*/*.h)
 STRICT := WERROR=-Werror
 TIDY = clang-tidy --quiet --warnings-as-errors="*" "$$1" -- -std=gnu11 -I. -Ilibpolicy/include -D_GNU_SOURCE \
@@ -242,9 +248,10 @@ check-all: deps-check
 	$(MAKE) -j$$(nproc) B=$(B)/asan SANITIZE="$(SANITIZERS)" units sims
 	B=$(B)/asan tests/run units sims
 	$(MAKE) -j$$(nproc) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process $(B)/tsan/test-zero \
-		$(B)/tsan/test-meter_crew $(B)/tsan/test-meter_taint
+		$(B)/tsan/test-meter_crew $(B)/tsan/test-meter_taint $(B)/tsan/test-safety_threads $(B)/tsan/test-safety_signals
 	B=$(B)/tsan ONLY=process tests/run units
 	B=$(B)/tsan ONLY=zero tests/run units
+	B=$(B)/tsan ONLY=safety tests/run units
 	B=$(B)/tsan ONLY=meter_crew tests/run units
 	B=$(B)/tsan ONLY=meter_taint tests/run units
 	$(MAKE) fuzz FUZZ_SECONDS=20
@@ -255,6 +262,7 @@ check-all: deps-check
 	B=$(B) ONLY=kills PAGECLEAR_KILLS=200 TEST_TIMEOUT=1800 tests/run cli
 	B=$(B) ONLY=readers PAGECLEAR_PUBLICATIONS=10000 TEST_TIMEOUT=1800 tests/run cli
 	B=$(B) ONLY=linear PAGECLEAR_PARSE_MOST=65536 tests/run cli
+	B=$(B) ONLY=cli-safety PAGECLEAR_LOADS=1000 tests/run cli
 	B=$(B) tests/run system
 
 FUZZ_SECONDS ?= 600

@@ -147,7 +147,7 @@ static int probe_once(struct bench *bench, uint64_t bytes, enum pc_prior prior)
 	bool tainted;
 
 	if (r == 0)
-		r = bench->meter->ops->probe(bench->meter, bytes, prior, BENCH_PROBE_LINES, probe.loads,
+		r = bench->meter->ops->probe(bench->meter, bytes, prior, BENCH_PROBE_LINES, probe.looks,
 		                             &probe.whole_ns);
 	tainted = bench->meter->ops->round_end(bench->meter);
 	if (r == 0 && !tainted && bench->sink->probe != NULL)

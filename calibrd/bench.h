@@ -25,15 +25,17 @@ struct bench_config {
 	const volatile sig_atomic_t *stop; /* set from outside to end early; may be NULL */
 };
 
-/* Loads that the probe timed in one prior state, one record a probe. */
+/* Lines of a probe. With eight a look takes most targets of which half is cached for flushed, which is right where the
+ * clears differ most (tests/bench/forms.c); with four it is a matter of luck. */
+enum { BENCH_PROBE_LINES = 8 };
+
+/* One probe in one prior state. */
 struct bench_probe {
 	uint64_t bytes;
 	enum pc_prior prior;
 	double whole_ns;
-	double loads[4];
+	double looks[PC_PROBE_LOOKS]; /* ns */
 };
-
-enum { BENCH_PROBE_LINES = 4 };
 
 /* Who listens. Every member may be NULL; a negative return ends the run and is passed up. */
 struct bench_sink {

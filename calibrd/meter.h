@@ -12,6 +12,7 @@
 #include "calibrd/taints.h"
 #include "kernels/kernels.h"
 #include "libpolicy/document.h"
+#include "libpolicy/probe.h"
 #include "libpolicy/why.h"
 
 struct meter;
@@ -60,9 +61,9 @@ struct meter_ops {
 	int (*sample)(struct meter *meter, const struct meter_ask *ask, struct meter_sample *out);
 	/* Ends it; true if the whole round is tainted: the reference loop ran slow, or time was stolen. */
 	bool (*round_end)(struct meter *meter);
-	/* Times `lines` loads spread over a target in that prior state, as libpolicy's probe does; loads[lines] in ns,
-	 * *whole_ns the probe as a whole. */
-	int (*probe)(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *loads,
+	/* Looks at `lines` lines of a target in that prior state as libpolicy's probe does; looks[PC_PROBE_LOOKS] in
+	 * ns, 0 for one without lines; *whole_ns the probe as a whole. */
+	int (*probe)(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *looks,
 	             double *whole_ns);
 	/* Leaves the CPUs to others for so long, neither within a sample nor within a probe. May be NULL. */
 	void (*rest)(struct meter *meter, uint64_t ns);

@@ -137,27 +137,31 @@ static int real_latency(struct meter *meter, uint64_t bytes, double *ns)
 	return 0;
 }
 
-static int real_probe(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *loads,
+static int real_probe(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *looks,
                       double *whole_ns)
 {
 	struct real_meter *real = (struct real_meter *)meter;
 	struct iovec range = {NULL, (size_t)bytes};
-	uint64_t before, last;
+	uint64_t before;
 	char *at;
 	int r = part_target(&real->part, bytes, false, real->place, &at);
 
 	if (r < 0)
 		return r;
-	part_prepare(at, (size_t)bytes, prior, 3);
-	last = pc_ticks();
-	for (unsigned i = 0; i < lines; i++)
-		loads[i] =
-			(double)pc_probe_load(at + pc_probe_offset((size_t)bytes, i), &last) * real->timer.ns_per_tick;
-	/* As a whole: with the threshold that gives the right answer whatever the loads take. */
-	part_prepare(at, (size_t)bytes, prior, 3);
 	range.iov_base = at;
+	part_prepare(at, (size_t)bytes, prior, 3);
+	for (unsigned look = 0, first = 0; look < PC_PROBE_LOOKS; look++) {
+		unsigned count = pc_probe_share(lines, look);
+
+		looks[look] = count == 0 ? 0
+		                         : (double)pc_probe_look(&range, (size_t)bytes, first, count) *
+		                                   real->timer.ns_per_tick;
+		first += count;
+	}
+	/* As a whole: with the threshold that gives the right answer whatever the looks take. */
+	part_prepare(at, (size_t)bytes, prior, 3);
 	before = pc_ticks();
-	real->sink += pc_probe_flushed(&range, (size_t)bytes, lines, prior == PC_CACHED ? UINT64_MAX : 0);
+	real->sink += pc_probe_flushed(&range, (size_t)bytes, lines, prior == PC_CACHED ? UINT64_MAX : 0, PC_PROBE_ANY);
 	*whole_ns = timer_ns(&real->timer, pc_ticks() - before, 1);
 	return 0;
 }

@@ -21,7 +21,7 @@ void probe_set_clear(struct probe_set *set);
 struct probe_fit {
 	uint64_t from; /* smallest extent worth probing; 0: never here */
 	unsigned lines;
-	double slow_ns;   /* a load that takes longer came from no cache */
+	double slow_ns;   /* a look that takes longer met a line that no cache held */
 	double wrong;     /* share of probes that told the wrong prior, at sizes from `from` up */
 	char reason[128]; /* why not, or what it rests on; in words */
 };

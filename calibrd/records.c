@@ -37,8 +37,8 @@ static bool probe_is_sane(const struct bench_probe *probe)
 	bool sane = probe->bytes > 0 && probe->bytes <= most_bytes && is_time(probe->whole_ns, false) &&
 	            (probe->prior == PC_CACHED || probe->prior == PC_FLUSHED);
 
-	for (unsigned i = 0; i < BENCH_PROBE_LINES; i++)
-		sane = sane && is_time(probe->loads[i], false);
+	for (unsigned i = 0; i < PC_PROBE_LOOKS; i++)
+		sane = sane && is_time(probe->looks[i], false);
 	return sane;
 }
 

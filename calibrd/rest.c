@@ -86,12 +86,12 @@ static bool resting_round_end(struct meter *meter)
 	return inner->ops->round_end(inner);
 }
 
-static int resting_probe(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *loads,
+static int resting_probe(struct meter *meter, uint64_t bytes, enum pc_prior prior, unsigned lines, double *looks,
                          double *whole_ns)
 {
 	struct meter *inner = resting(meter)->inner;
 
-	return inner->ops->probe(inner, bytes, prior, lines, loads, whole_ns);
+	return inner->ops->probe(inner, bytes, prior, lines, looks, whole_ns);
 }
 
 static void resting_taints(struct meter *meter, struct taints *out)

@@ -6,12 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
-uint32_t pc_cpu_masked;
+uint32_t pc_cpu_masked, pc_cpu_lost;
 
 struct facts {
 	uint32_t features;
 	size_t line; /* bytes, a power of two */
 };
+
+/*
+ * The facts as one word, 0 while unknown: features in the low half, the line above. Threads that ask at the same time
+ * find the same, so that no one needs to wait; a lock would not do inside a signal handler.
+ */
+static _Atomic uint64_t known;
+
+static uint64_t remember(struct facts asked)
+{
+	uint64_t word = (uint64_t)asked.line << 32 | (asked.features & ~pc_cpu_lost);
+
+	atomic_store_explicit(&known, word, memory_order_relaxed);
+	return word;
+}
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -26,18 +40,23 @@ static uint64_t xcr0(void)
 	return (uint64_t)high << 32 | low;
 }
 
+/* Each CPUID is an exit to the hypervisor, of 1 to 70 us: <cpuid.h>'s checked forms would take two a leaf. */
 static void ask_cpuid(struct pc_cpuid *id)
 {
-	unsigned eax, ebx = 0, ecx = 0, edx = 0;
+	unsigned most, eax, ebx, ecx, edx;
 
 	*id = (struct pc_cpuid){0};
-	__get_cpuid(0, &eax, &ebx, &ecx, &edx);
+	__cpuid(0, most, ebx, ecx, edx);
 	memcpy(id->vendor, &ebx, 4);
 	memcpy(id->vendor + 4, &edx, 4);
 	memcpy(id->vendor + 8, &ecx, 4);
-	__get_cpuid(1, &id->leaf1_eax, &id->leaf1_ebx, &id->leaf1_ecx, &id->leaf1_edx);
-	__get_cpuid_count(7, 0, &eax, &id->leaf7_ebx, &id->leaf7_ecx, &id->leaf7_edx);
-	__get_cpuid(0x80000008, &eax, &id->leaf80000008_ebx, &ecx, &edx);
+	if (most >= 1)
+		__cpuid(1, id->leaf1_eax, id->leaf1_ebx, id->leaf1_ecx, id->leaf1_edx);
+	if (most >= 7)
+		__cpuid_count(7, 0, eax, id->leaf7_ebx, id->leaf7_ecx, id->leaf7_edx);
+	__cpuid(0x80000000, most, ebx, ecx, edx);
+	if (most >= 0x80000008 && most < 0x80010000) /* else it's no answer but some other leaf's */
+		__cpuid(0x80000008, eax, id->leaf80000008_ebx, ecx, edx);
 	/* XGETBV is an undefined instruction where the OS has not set CR4.OSXSAVE, which this bit mirrors. */
 	if (id->leaf1_ecx & bit_OSXSAVE)
 		id->xcr0 = xcr0();
@@ -56,6 +75,7 @@ int pc_cpu_signature(char *text, size_t size)
 	struct pc_cpuid id;
 
 	ask_cpuid(&id);
+	remember((struct facts){pc_cpuid_features(&id), pc_cpuid_line(&id)});
 	return pc_cpuid_signature(&id, text, size);
 }
 
@@ -124,21 +144,17 @@ static void flush_lines(const char *at, const char *end, size_t line)
 }
 #endif
 
-/*
- * The facts as one word, 0 while unknown: features in the low half, the line above. Threads that ask at the same time
- * find the same, so that no one needs to wait; a lock would not do inside a signal handler.
- */
+void pc_cpu_look(void)
+{
+	remember(ask());
+}
+
 static struct facts facts(void)
 {
-	static _Atomic uint64_t known;
 	uint64_t word = atomic_load_explicit(&known, memory_order_relaxed);
 
-	if (word == 0) {
-		struct facts asked = ask();
-
-		word = (uint64_t)asked.line << 32 | asked.features;
-		atomic_store_explicit(&known, word, memory_order_relaxed);
-	}
+	if (word == 0)
+		word = remember(ask());
 	return (struct facts){(uint32_t)word, (size_t)(word >> 32)};
 }
 

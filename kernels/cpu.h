@@ -18,8 +18,12 @@
 #define PC_CPU_FSRM (1u << 6) /* likewise */
 #define PC_CPU_CLFLUSHOPT (1u << 7)
 
-/* Detected once, thread-safe, never fails; 0 where nothing is known. */
+/* As the CPU said when it was last asked: the first time, by pc_cpu_look() or pc_cpu_signature(). Thread-safe, never
+ * fails; 0 where nothing is known. */
 uint32_t pc_cpu_features(void);
+
+/* Asks the CPU anew: live migration or a checkpoint may have brought the process to another. Dear in guests. */
+void pc_cpu_look(void);
 
 /* The bits' names as /proc/cpuinfo spells them, in the order of the bits, separated by spaces; "" for none. Ends in NUL
  * whatever fits; 80 bytes hold all. */
@@ -28,6 +32,9 @@ void pc_cpu_feature_names(uint32_t features, char *text, size_t size);
 
 /* Bits hidden from pc_cpu_features(), for tests only: set before threads start. */
 extern uint32_t pc_cpu_masked;
+
+/* Bits that the CPU won't report from the next time on that it is asked, for tests only. */
+extern uint32_t pc_cpu_lost;
 
 /* Bytes that one cache-line flush covers here, from the CPU; a power of two, 64 if it does not say. */
 size_t pc_cpu_line(void);

@@ -29,4 +29,21 @@ static inline uint64_t pc_ticks(void)
 #endif
 }
 
+/* Likewise at the end of what is timed, for who goes on in a hurry: later instructions may start before. A fence less,
+ * 18 ns on a Zen 3 guest. */
+static inline uint64_t pc_ticks_end(void)
+{
+#if defined(__x86_64__)
+	uint32_t low, high;
+	__asm__ volatile("lfence\n\trdtsc" : "=a"(low), "=d"(high) : : "memory");
+	return ((uint64_t)high << 32) | low;
+#elif defined(__aarch64__)
+	uint64_t ticks;
+	__asm__ volatile("dsb ishld\n\tisb\n\tmrs %0, cntvct_el0" : "=r"(ticks) : : "memory");
+	return ticks;
+#else
+	return pc_ticks();
+#endif
+}
+
 #endif

@@ -12,10 +12,17 @@ static int own(int code)
 	return code == -ESTALE ? -EIO : code;
 }
 
-/* A terminal or a pipe under the path must neither block nor become the program's own. */
+/* Asked first: that a file is gone must be seen where no one may open any, and other things are not even opened, since
+ * that alone may do harm: a watchdog starts, a tape rewinds, a pipe's writer wakes. What takes the file's place in
+ * between is found after opening, and must neither block nor become the program's own terminal. */
 static int open_regular(const char *path, struct pc_why *why)
 {
 	struct stat status;
+
+	if (stat(path, &status) < 0)
+		return pc_why(why, own(-errno), "%m");
+	if (!S_ISREG(status.st_mode))
+		return pc_why(why, -EBADMSG, "not a regular file");
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
@@ -87,7 +94,7 @@ struct pc_identity pc_file_identity(const char *path)
 	struct stat status;
 
 	if (stat(path, &status) < 0)
-		return (struct pc_identity){0};
+		return (struct pc_identity){.error = errno};
 	return (struct pc_identity){.device = status.st_dev,
 	                            .inode = status.st_ino,
 	                            .size = (uint64_t)status.st_size,
@@ -97,6 +104,6 @@ struct pc_identity pc_file_identity(const char *path)
 
 bool pc_identity_same(const struct pc_identity *a, const struct pc_identity *b)
 {
-	return a->device == b->device && a->inode == b->inode && a->size == b->size && a->changed_ns == b->changed_ns &&
-	       a->modified_ns == b->modified_ns;
+	return a->error == b->error && a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	       a->changed_ns == b->changed_ns && a->modified_ns == b->modified_ns;
 }

@@ -10,8 +10,9 @@
 
 #include "libpolicy/why.h"
 
-/* Of whatever a path leads to; all zero where it leads nowhere. */
+/* Of whatever a path leads to. */
 struct pc_identity {
+	int error; /* errno of the stat, and all else 0; 0: it leads somewhere */
 	uint64_t device, inode, size;
 	int64_t changed_ns, modified_ns; /* since 1970 */
 };

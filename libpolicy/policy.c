@@ -4,6 +4,7 @@
 #include "libpolicy/policy.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,23 +90,21 @@ static size_t clamp_size(uint64_t size)
 	return size > SIZE_MAX ? SIZE_MAX : (size_t)size;
 }
 
-static void index_list(struct pc_list *list)
+static void index_list(struct pc_list *list, const struct pc_span *span)
 {
-	const struct pc_span *span = list->spans;
-
 	for (unsigned h = 0; h < PC_HALF_OCTAVES; h++) {
 		/* Size 0 looks in half octave 0 as well. */
 		span = pc_span_at(span, h == 0 ? 0 : clamp_size(pc_half_octave_least(h)));
-		list->first[h] = (uint8_t)(span - list->spans);
+		list->first[h] = span;
 	}
 }
 
 static void add_list(struct layout *layout, const struct pc_table *table)
 {
 	struct pc_list *list = layout->list++;
+	const struct pc_span *spans = layout->span;
 
-	list->threads = table->threads;
-	list->spans = layout->span;
+	list->upto = table->threads;
 	for (size_t i = 0; i < table->rule_count; i++) {
 		const struct pc_rule *rule = &table->rules[i];
 		const struct pc_kernel *kernel = resolve(rule, layout->lacking);
@@ -119,28 +118,26 @@ static void add_list(struct layout *layout, const struct pc_table *table)
 		                                   .kernel = kernel,
 		                                   .pinned = rule->pinned};
 	}
-	index_list(list);
+	index_list(list, spans);
 }
 
-static struct pc_lists add_row(struct layout *layout, const struct pc_document *document, unsigned intent,
-                               enum pc_prior prior)
+/* The first of the row's lists. */
+static const struct pc_list *add_row(struct layout *layout, const struct pc_document *document, unsigned intent,
+                                     enum pc_prior prior)
 {
 	struct pc_rule libc = {.kernel = "libc"};
 	const struct pc_table nothing = {.threads = 1, .rule_count = 1, .rules = &libc};
 	const struct pc_table *table;
-	struct pc_lists row = {.lists = layout->list};
+	const struct pc_list *first = layout->list;
 
 	for (unsigned threads = 1;
 	     (table = pc_document_table(document, intent, prior, threads)) != NULL && table->threads >= threads;
-	     threads = table->threads + 1) {
+	     threads = table->threads + 1)
 		add_list(layout, table);
-		row.count++;
-	}
-	if (row.count == 0) {
+	if (layout->list == first)
 		add_list(layout, &nothing);
-		row.count++;
-	}
-	return row;
+	layout->list[-1].upto = UINT_MAX;
+	return first;
 }
 
 static void set_probe(struct pc_words *words, const struct pc_document *document, double ticks_per_ns)
@@ -165,14 +162,18 @@ int pc_policy_build(struct pageclear_policy **out, const struct pc_document *doc
 	if (policy == NULL)
 		return -ENOMEM;
 	struct pc_list *list = (struct pc_list *)(policy + 1);
+	const struct pc_list *rows[PC_ROWS];
 	struct layout layout = {.list = list, .span = (struct pc_span *)(list + lists), .lacking = lacking};
 
 	lacking->text[0] = '\0';
 	for (unsigned i = 0; i < PC_ROWS; i++) {
-		policy->rows[i] = add_row(&layout, document, i / PC_PRIORS, (enum pc_prior)(i % PC_PRIORS));
-		pc_words_fill(&policy->words, i, policy->rows[i].lists[0].spans);
+		rows[i] = add_row(&layout, document, i / PC_PRIORS, (enum pc_prior)(i % PC_PRIORS));
+		pc_words_fill(&policy->words, i, rows[i]->first[0]);
 	}
+	for (unsigned intent = 0; intent < PC_INTENTS; intent++)
+		policy->lists[intent] = rows[pc_row(intent)];
 	set_probe(&policy->words, document, ticks_per_ns);
+	pc_words_find_plain(&policy->words);
 	*out = policy;
 	return 0;
 }
@@ -202,17 +203,19 @@ static int describe(const struct pc_document *document, const struct pc_why *lac
 
 int pc_policy_load(struct pageclear_policy **out, const char *path, struct pc_why *why)
 {
+	struct pc_moment begin = {0};
 	struct pc_document *document;
 	struct pc_why lacking;
 	int r = pc_document_read(&document, path, why);
 
 	if (r < 0)
 		return r;
+	/* The rate takes 20 us: asking a guest's CPU, an exit a question, fills them. */
+	if (document->probe.from > 0)
+		begin = pc_moment_now();
 	r = check_host(document, why);
 	if (r == 0) {
-		double rate = document->probe.from == 0 ? 0 : pc_rate_since(pc_moment_now());
-
-		r = pc_policy_build(out, document, rate, &lacking);
+		r = pc_policy_build(out, document, pc_rate_since(begin), &lacking);
 		r = r < 0 ? pc_why(why, r, "out of memory") : describe(document, &lacking, why);
 	}
 	pc_document_free(document);
@@ -226,7 +229,7 @@ int pageclear_policy_open(const struct pageclear_policy **out, const char *path)
 
 	if (out == NULL)
 		return -EINVAL;
-	int r = path == NULL ? pc_search(&policy, &search, false) : pc_policy_load(&policy, path, NULL);
+	int r = path == NULL ? pc_search(&policy, &search, NULL) : pc_policy_load(&policy, path, NULL);
 	if (r < 0)
 		return r;
 	*out = policy;
@@ -240,15 +243,21 @@ int pageclear_policy_builtin(const struct pageclear_policy **out)
 
 	if (out == NULL)
 		return -EINVAL;
+	pc_cpu_look();
 	int r = pc_policy_build(&policy, pc_builtin_document(), 0, &lacking);
 	if (r == 0)
 		*out = policy;
 	return r;
 }
 
-const struct pageclear_policy *pageclear_policy_close(const struct pageclear_policy *policy)
+void pc_policy_free(const struct pageclear_policy *policy)
 {
 	free((void *)policy);
+}
+
+const struct pageclear_policy *pageclear_policy_close(const struct pageclear_policy *policy)
+{
+	pc_policy_free(policy);
 	return NULL;
 }
 
@@ -263,13 +272,11 @@ static bool is_understood(const struct pageclear_query *query)
 	return true;
 }
 
-static const struct pc_span *find_span(const struct pc_lists *row, size_t len, unsigned threads)
+static const struct pc_span *find_span(const struct pc_list *list, size_t len, unsigned threads)
 {
-	const struct pc_list *list = row->lists, *last = list + row->count - 1;
-
-	while (list < last && list->threads < threads)
+	while (threads > list->upto)
 		list++;
-	return pc_span_at(list->spans + list->first[pc_half_octave(len + (len == 0))], len);
+	return pc_span_at(list->first[pc_half_octave(len)], len);
 }
 
 /* What a caller's struct must be where it isn't this version's. */
@@ -285,14 +292,15 @@ int pageclear_policy_choose(const struct pageclear_policy *policy, const struct 
 {
 	if (policy == NULL || query == NULL || choice == NULL)
 		return -EINVAL;
-	if (query->size != sizeof(*query) || choice->size != sizeof(*choice)) {
+	if (__builtin_expect(query->size != sizeof(*query) || choice->size != sizeof(*choice), 0)) {
 		int r = check_sizes(query, choice);
 
 		if (r < 0)
 			return r;
 		memset((char *)choice + CHOICE_FIRST, 0, choice->size - CHOICE_FIRST);
 	}
-	const struct pc_span *span = find_span(&policy->rows[pc_row(query->intent)], query->len, query->threads);
+	unsigned intent = query->intent < PC_INTENTS ? query->intent : PAGECLEAR_HOT;
+	const struct pc_span *span = find_span(policy->lists[intent], query->len, query->threads);
 
 	choice->kernel = span->name;
 	choice->clear = span->clear;

@@ -1,6 +1,12 @@
 /*
- * Was the target in a cache? Times loads of a few of its lines. Async-signal-safe. calibrd measures `probe.slow_ns`
- * with the same load.
+ * Was the target in a cache? Times looks at a few of its lines. Async-signal-safe. calibrd measures `probe.slow_ns`
+ * with the same looks.
+ *
+ * A look loads several lines at once, between two readings of the clock: it takes as long as the slowest, so it tells
+ * whether all of them were cached. Reading the clock is what costs (25 ns of a probe's 60 on a Zen 3 guest), so one
+ * look says "cached" alone, and others are asked before "flushed" is believed: a second look at as many lines; or,
+ * where wrong is worse than late, each line by itself. tests/bench/forms.c compares this with loads that are timed one
+ * by one, with one look, other numbers of lines and other places.
  */
 #ifndef PC_PROBE_H
 #define PC_PROBE_H
@@ -12,29 +18,45 @@
 
 #include "kernels/ticks.h"
 
-/* Ticks that a load takes, the clock's own cost included. *last: pc_ticks() right before; becomes that right after, so
- * that loads in a row read the clock once each. */
-static inline uint64_t pc_probe_load(const void *at, uint64_t *last)
-{
-	uint64_t before = *last;
+/* More lines count as that many. */
+enum { PC_PROBE_LOOKS = 2, PC_PROBE_MOST = 16 };
 
-	(void)*(const volatile unsigned char *)at;
-	*last = pc_ticks();
-	return *last - before;
+/* Lines of look 0 or 1, of `lines` (at least 1) in all; where that leaves none for the second, the first decides. */
+static inline unsigned pc_probe_share(unsigned lines, unsigned look)
+{
+	if (lines > PC_PROBE_MOST)
+		lines = PC_PROBE_MOST;
+	return (lines + (look == 0)) / 2;
 }
 
-/* Where the i-th load goes, as an offset below total: multiples of the golden ratio, so that the loads spread well and
- * no two steps in a row are equal. Equal steps wake stride prefetchers: on a Zen 3 four equidistant loads took many
- * flushed targets for cached, up to most of them at some sizes, these none (tests/bench/probe.c shows it). */
-static inline size_t pc_probe_offset(size_t total, unsigned i)
+/*
+ * Where the i-th load goes, as an offset below total. Multiples of the golden ratio, from a start that the salt picks,
+ * spread well and without equal steps, which wake stride prefetchers: on a Zen 3 four equidistant loads took many
+ * flushed targets for cached. And a few low bits are stirred, since steps near a multiple of two pages would meet one
+ * half only of a target whose every second page is cached.
+ */
+static inline size_t pc_probe_offset(size_t total, uint64_t salt, unsigned i)
 {
-	uint64_t share = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t share = salt + (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	size_t at = (size_t)((unsigned __int128)total * share >> 64);
+	uint64_t stir = (share ^ share >> 29) * UINT64_C(0xd1342543de82ef95); /* not linear in i, as share is */
+	size_t stirred = at ^ (size_t)(stir >> 49 & 0x7fc0);
 
-	return (size_t)((unsigned __int128)total * share >> 64);
+	return stirred < total ? stirred : at;
 }
 
-/* True if more than half of `lines` loads, spread over the ranges (total bytes together, at least 1), take more than
- * slow_ticks each. Loads no more than it takes to know. */
-bool pc_probe_flushed(const struct iovec *ranges, size_t total, unsigned lines, uint64_t slow_ticks);
+/* Ticks that a look at the loads first .. first + count - 1 takes, the clock's own cost included. */
+uint64_t pc_probe_look(const struct iovec *ranges, size_t total, unsigned first, unsigned count);
+
+/* What "flushed" takes beyond a first look that was slow. */
+enum pc_doubt {
+	PC_PROBE_ANY, /* another slow look: of targets half of which is cached, most */
+	PC_PROBE_ALL, /* no fast line among the others: of such targets, few */
+};
+
+/* `lines` are looked at in all, spread over the ranges (total bytes, at least 1); a look is slow if it takes more than
+ * slow_ticks. May clear some bytes of the ranges, which their caller is about to do anyway. */
+bool pc_probe_flushed(const struct iovec *ranges, size_t total, unsigned lines, uint64_t slow_ticks,
+                      enum pc_doubt doubt);
 
 #endif

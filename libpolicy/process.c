@@ -21,6 +21,7 @@ static struct {
 		MIXED,    /* the words are being overwritten, or a fork left them so */
 	} state;
 	bool calibrated; /* the words, at least in part, whatever the state */
+	int trouble;     /* -errno of the last look if it could not be had; 0 */
 	struct pc_search search;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -29,8 +30,9 @@ static int load(void)
 {
 	static struct pc_search found; /* too large for a small thread's stack; guarded like the rest */
 	struct pageclear_policy *policy;
-	int r = pc_search(&policy, &found, process.state != NEVER);
+	int r = pc_search(&policy, &found, process.state == NEVER ? NULL : &process.search);
 
+	process.trouble = r;
 	if (r < 0)
 		return r;
 	process.state = MIXED;
@@ -42,7 +44,7 @@ static int load(void)
 	process.calibrated = found.used < PC_CANDIDATES;
 	process.search = found;
 	process.state = SEARCHED;
-	pageclear_policy_close(policy);
+	pc_policy_free(policy);
 	return 0;
 }
 
@@ -63,6 +65,8 @@ __attribute__((constructor)) static void start(void)
 {
 	int kept = errno;
 
+	/* Where there is no memory even for that, a child forked beside a reload would wait in its own; its clears
+	 * don't. */
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	pthread_mutex_lock(&process.lock);
 	load(); /* without memory even for the built-in policy libc serves until a reload */
@@ -85,8 +89,10 @@ static int reload(void)
 	static struct pc_search before; /* as in load() */
 	bool searched = process.state == SEARCHED;
 
-	if (searched && pc_search_holds(&process.search))
+	if (searched && pc_search_holds(&process.search)) {
+		process.trouble = 0;
 		return 0;
+	}
 	before = process.search;
 	int r = load();
 	if (r < 0)
@@ -120,9 +126,13 @@ int pageclear_status(char *text, size_t size)
 		return -EINVAL;
 	pthread_mutex_lock(&process.lock);
 	bool calibrated = process.calibrated;
-	const char *what = in_words();
-	if (size > 0)
-		snprintf(text, size, "%s", what);
+	int kept = errno;
+	errno = -process.trouble; /* for %m */
+	if (size > 0 && process.trouble < 0 && process.state == SEARCHED)
+		snprintf(text, size, "%s; the last look since failed: %m", in_words());
+	else if (size > 0)
+		snprintf(text, size, "%s", in_words());
+	errno = kept;
 	pthread_mutex_unlock(&process.lock);
 	return calibrated ? 0 : 1;
 }

@@ -18,7 +18,7 @@ bool pc_ticks_allowed(void);
 
 struct pc_moment pc_moment_now(void);
 
-/* Ticks a nanosecond since then; waits until 50 us have gone by. 0 if there is no usable rate. */
+/* Ticks a nanosecond since then; waits until 20 us have gone by. 0 if there is no usable rate. */
 double pc_rate_since(struct pc_moment begin);
 
 #endif

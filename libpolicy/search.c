@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cpu.h"
+#include "libpolicy/builtin.h"
 #include "libpolicy/policy.h"
 
 static const char off_switch[] = "builtin";
@@ -59,6 +61,18 @@ static bool is_passing(int r)
 	return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EIO || r == -EAGAIN || r == -EINTR;
 }
 
+/* Nor do these say anything about a file that was read before: a sandbox has closed since, or privileges were dropped.
+ */
+static bool is_denied(int r)
+{
+	return r == -EACCES || r == -EPERM || r == -ENOSYS;
+}
+
+static bool is_in_use(const struct pc_search *search, const struct pc_search *kept, unsigned i)
+{
+	return i == kept->used && (i > 0 || strcmp(search->named, kept->named) == 0);
+}
+
 /* What became of the candidates before the one in use. */
 struct passed {
 	int code[PC_CANDIDATES]; /* 0: not looked at */
@@ -82,41 +96,52 @@ static void say_passed(struct pc_search *search, const struct passed *passed)
 static int use_builtin(struct pageclear_policy **out, struct pc_search *search)
 {
 	const struct pc_document *document = pc_builtin_document();
-	const struct pc_table *scrub = &document->tables[0];
+	const struct pc_table *scrub = &document->tables[PC_BUILTIN_SCRUB];
 	struct pc_why lacking;
 
+	pc_cpu_look();
 	search->used = PC_CANDIDATES;
-	say(search, "built-in policy (libc; scrub from %llu bytes: %s)", (unsigned long long)scrub->rules[1].from,
+	say(search, "built-in policy (libc; scrub from %llu bytes: %s", (unsigned long long)scrub->rules[1].from,
 	    scrub->rules[1].kernel);
-	return pc_policy_build(out, document, 0, &lacking);
+	if (document->table_count > PC_BUILTIN_FLUSHED) {
+		const struct pc_rule *flushed = &document->tables[PC_BUILTIN_FLUSHED].rules[1];
+
+		say(search, "; cold and flushed from %llu bytes: %s", (unsigned long long)flushed->from,
+		    flushed->kernel);
+	}
+	say(search, ")");
+	int r = pc_policy_build(out, document, 0, &lacking);
+	if (r == 0 && lacking.text[0] != '\0') /* it is made once, and the CPU may be another since */
+		say(search, "; libc stands in for kernels that this CPU lacks now: %s", lacking.text);
+	return r;
 }
 
-/* 0 found, else the last candidate's error; those of passing trouble end the search that keeps what there is. */
-static int use_first(struct pageclear_policy **out, struct pc_search *search, struct passed *passed, bool keeps)
+/* 0 found, 1 there is none; -errno: could not look, and what is kept stays. */
+static int use_first(struct pageclear_policy **out, struct pc_search *search, struct passed *passed,
+                     const struct pc_search *kept)
 {
-	int r = -ENOENT;
-
 	for (unsigned i = 0; i < PC_CANDIDATES; i++) {
 		const char *path = candidate(search, i);
 
 		if (path == NULL)
 			continue;
 		search->seen[i] = pc_file_identity(path);
-		r = pc_policy_load(out, path, &passed->why[i]);
+		int r = pc_policy_load(out, path, &passed->why[i]);
 		if (r == 0) {
 			search->used = i;
 			say_path(search, path);
 			say(search, ": %s", passed->why[i].text);
+			return 0;
 		}
-		if (r == 0 || (keeps && is_passing(r)))
+		if (kept != NULL && (is_passing(r) || (is_denied(r) && is_in_use(search, kept, i))))
 			return r;
 		search->unsure = search->unsure || is_passing(r);
 		passed->code[i] = r;
 	}
-	return r;
+	return 1;
 }
 
-int pc_search(struct pageclear_policy **out, struct pc_search *search, bool keeps)
+int pc_search(struct pageclear_policy **out, struct pc_search *search, const struct pc_search *kept)
 {
 	struct passed passed = {0};
 
@@ -129,10 +154,10 @@ int pc_search(struct pageclear_policy **out, struct pc_search *search, bool keep
 		say(search, "; PAGECLEAR_POLICY=%s", off_switch);
 		return r;
 	}
-	int r = use_first(out, search, &passed, keeps);
-	if (keeps && is_passing(r))
-		return r;
+	int r = use_first(out, search, &passed, kept);
 	if (r < 0)
+		return r;
+	if (r > 0)
 		r = use_builtin(out, search);
 	say_passed(search, &passed);
 	return r;

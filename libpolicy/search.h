@@ -28,11 +28,12 @@ struct pc_search {
 extern const char *pc_search_paths[PC_CANDIDATES - 1];
 
 /*
- * 0 and a policy that the caller closes, the built-in one at last. Errors that say nothing about the file (-ENOMEM,
- * -EMFILE, -ENFILE, -EIO, -EAGAIN, -EINTR) end the search where there is something to keep; else the next candidate has
- * its turn, and only -ENOMEM of the built-in one is left.
+ * 0 and a policy that the caller closes, the built-in one at last. Without anything to keep, only -ENOMEM of the
+ * built-in one is left: a candidate that could not be read is passed over. With `kept`, what the search found that is
+ * in force, errors that say nothing about the files end the search: -ENOMEM, -EMFILE, -ENFILE, -EIO, -EAGAIN, -EINTR of
+ * any candidate, -EACCES, -EPERM, -ENOSYS of the one in use.
  */
-int pc_search(struct pageclear_policy **out, struct pc_search *search, bool keeps);
+int pc_search(struct pageclear_policy **out, struct pc_search *search, const struct pc_search *kept);
 
 /* True if a search now would find what it found then (never after an unsure one): one stat of each candidate up to the
  * one in use. */

@@ -26,6 +26,12 @@ static const struct pc_span *kept_above(const struct pc_span *below, size_t last
 	return span;
 }
 
+/* The largest size of half octave h. */
+static uint64_t most(unsigned h)
+{
+	return h + 1 == PC_HALF_OCTAVES ? UINT64_MAX : pc_half_octave_least(h + 1) - 1;
+}
+
 static uint64_t word_for(const struct pc_span *spans, size_t first, size_t last)
 {
 	const struct pc_span *below = pc_span_at(spans, first), *above = kept_above(below, last);
@@ -42,11 +48,35 @@ static uint64_t word_for(const struct pc_span *spans, size_t first, size_t last)
 void pc_words_fill(struct pc_words *words, unsigned row, const struct pc_span *spans)
 {
 	for (unsigned h = 0; h < PC_HALF_OCTAVES; h++) {
-		uint64_t next = h + 1 == PC_HALF_OCTAVES ? 0 : pc_half_octave_least(h + 1); /* 0 - 1: no end */
-		uint64_t word = word_for(spans, (size_t)pc_half_octave_least(h), (size_t)(next - 1));
+		uint64_t word = word_for(spans, (size_t)pc_half_octave_least(h), (size_t)most(h));
 
 		atomic_store_explicit(&words->word[row][h], word, memory_order_relaxed);
 	}
+}
+
+/* Whether anything but libc, whole, may be what a clear of half octave h takes, or a probe could tell. */
+static bool is_open(const struct pc_words *words, unsigned row, unsigned h)
+{
+	return pc_words_at(words, row, most(h)) != 0 ||
+	       (pc_words_probes(words, row, most(h)) && pc_words_probe_matters(words, row, most(h)));
+}
+
+static uint64_t plain_below(const struct pc_words *words, unsigned row)
+{
+	for (unsigned h = pc_half_octave(PC_SMALL); h < PC_HALF_OCTAVES; h++)
+		if (is_open(words, row, h))
+			return pc_half_octave_least(h);
+	return UINT64_MAX;
+}
+
+void pc_words_find_plain(struct pc_words *words)
+{
+	uint64_t below[PC_ROWS];
+
+	for (unsigned row = 0; row < PC_ROWS; row++)
+		below[row] = plain_below(words, row);
+	for (unsigned intent = 0; intent < PC_INTENTS; intent++)
+		atomic_store_explicit(&words->plain_below[intent], below[pc_row(intent)], memory_order_relaxed);
 }
 
 static void copy_word(_Atomic uint64_t *to, const _Atomic uint64_t *from)
@@ -60,6 +90,8 @@ void pc_words_copy(struct pc_words *to, const struct pc_words *from)
 	                      memory_order_relaxed);
 	copy_word(&to->probe_slow, &from->probe_slow);
 	copy_word(&to->probe_from, &from->probe_from);
+	for (unsigned intent = 0; intent < PC_INTENTS; intent++)
+		copy_word(&to->plain_below[intent], &from->plain_below[intent]);
 	for (unsigned row = 0; row < PC_ROWS; row++)
 		for (unsigned h = 0; h < PC_HALF_OCTAVES; h++)
 			copy_word(&to->word[row][h], &from->word[row][h]);

@@ -17,7 +17,17 @@
 /* A row a pair of intent and prior: hot unknown, cached, flushed; cold likewise; scrub. */
 enum { PC_ROW_HOT = 0, PC_ROW_COLD = 3, PC_ROW_SCRUB = 6, PC_ROWS = 7, PC_HALF_OCTAVES = 128 };
 
+/* Intents as callers write them, hints included, that mean anything but hot without a hint. */
+enum { PC_INTENTS = 64 };
+
+/* Up to so many bytes every clear is libc's, inside the caller: below, even the look-up would cost more than it finds.
+ */
+enum { PC_SMALL = 256 };
+
 struct pc_words {
+	/* By intent: below so many bytes it is libc, whole, without a probe. What most calls need to know: a look-up in
+	 * the rows is four times as many instructions, and in front of a string instruction none of them are hidden. */
+	_Atomic uint64_t plain_below[PC_INTENTS];
 	_Atomic uint64_t probe_from; /* bytes; 0: never */
 	_Atomic uint64_t probe_slow; /* ticks of pc_ticks(); a longer load missed every cache */
 	_Atomic uint32_t probe_lines;
@@ -35,14 +45,14 @@ struct pc_pick {
 static inline unsigned pc_row(unsigned intent)
 {
 	/* Indexed by the intent's bits: columns HOT, COLD, SCRUB, unknown. What is no known combination stays hot. */
-	static const uint8_t rows[64] = {
+	static const uint8_t rows[PC_INTENTS] = {
 		[0] = PC_ROW_HOT + PC_UNKNOWN,  [1] = PC_ROW_COLD + PC_UNKNOWN,  [2] = PC_ROW_SCRUB,  /* no hint */
 		[16] = PC_ROW_HOT + PC_CACHED,  [17] = PC_ROW_COLD + PC_CACHED,  [18] = PC_ROW_SCRUB, /* CACHED */
 		[32] = PC_ROW_HOT + PC_FLUSHED, [33] = PC_ROW_COLD + PC_FLUSHED, [34] = PC_ROW_SCRUB, /* FLUSHED */
 		[48] = PC_ROW_HOT + PC_UNKNOWN, [49] = PC_ROW_COLD + PC_UNKNOWN, [50] = PC_ROW_SCRUB, /* both */
 	};
 
-	return intent < 64 ? rows[intent] : PC_ROW_HOT;
+	return intent < PC_INTENTS ? rows[intent] : PC_ROW_HOT;
 }
 
 /* len's top bit moved to bit 63; len is not 0. */
@@ -51,10 +61,13 @@ static inline uint64_t pc_normal(uint64_t len)
 	return len << __builtin_clzll(len);
 }
 
-/* Twice the log2 of len, and 1 if it lies in the upper half of its octave. */
+/* Twice the log2 of len, and 1 if it lies in the upper half of its octave; of 0 as of 1. Written as x86-64 does it in
+ * the fewest steps: up to len 1 the shift brings the top bit, which is 0. */
 static inline unsigned pc_half_octave(uint64_t len)
 {
-	return 2 * (63 - (unsigned)__builtin_clzll(len)) + (unsigned)(pc_normal(len) >> 62 & 1);
+	unsigned log2 = 63 ^ (unsigned)__builtin_clzll(len | 1);
+
+	return 2 * log2 + (unsigned)(len >> ((log2 - 1) & 63) & 1);
 }
 
 /* How far into its half octave len lies, as 36 bits: exact up to 128 GiB. */
@@ -87,6 +100,14 @@ static inline bool pc_word_is_whole(uint64_t word)
 static inline const struct pc_kernel *pc_word_whole(uint64_t word)
 {
 	return &pc_kernels[word >> 8];
+}
+
+/* True if nothing but libc, whole, without a probe, may be what the intent wants there. False says nothing. */
+static inline bool pc_words_plain(const struct pc_words *words, unsigned intent, uint64_t len)
+{
+	if (__builtin_expect(intent >= PC_INTENTS, 0))
+		return false;
+	return __builtin_expect(len < atomic_load_explicit(&words->plain_below[intent], memory_order_relaxed), 1);
 }
 
 /* True if the row leaves the prior open and len is worth finding it out. */
@@ -133,6 +154,9 @@ static inline uint64_t pc_half_octave_least(unsigned h)
  * last, which is all that calibrd's grid has. Of more than two, as pins may make, the first pinned one takes the last
  * one's place, and so reaches up to the half octave's end. A chunk counts as the power of two below. */
 void pc_words_fill(struct pc_words *words, unsigned row, const struct pc_span *spans);
+
+/* Once rows and probe are filled. */
+void pc_words_find_plain(struct pc_words *words);
 
 /* Overwrites to word by word; readers of to may be at work. */
 void pc_words_copy(struct pc_words *to, const struct pc_words *from);

@@ -11,7 +11,7 @@
 #include "libpolicy/probe.h"
 #include "libpolicy/process.h"
 
-enum { SMALL = 256, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 /* Through a pointer that the compiler can't see through, the clear is never optimised away, not even by link-time
  * optimisation, and it costs a jump instead of a call and a PLT entry. */
@@ -45,7 +45,8 @@ static inline void clear(struct pc_pick pick, void *dst, size_t len)
 		clear_chunks(pick, dst, len);
 }
 
-/* Which row counts once the target itself has been asked. */
+/* Which row counts once the target itself has been asked. A hot clear loses more by throwing out what is cached, since
+ * it is read next, than it gains by not bringing in what isn't: there every line must have missed. */
 static unsigned probe(const struct pc_words *words, unsigned row, const struct iovec *ranges, size_t total)
 {
 	unsigned lines = atomic_load_explicit(&words->probe_lines, memory_order_relaxed);
@@ -53,7 +54,8 @@ static unsigned probe(const struct pc_words *words, unsigned row, const struct i
 
 	if (!pc_words_probe_matters(words, row, total))
 		return row;
-	return row + (pc_probe_flushed(ranges, total, lines, slow) ? PC_FLUSHED : PC_CACHED);
+	enum pc_doubt doubt = row == PC_ROW_HOT + PC_UNKNOWN ? PC_PROBE_ALL : PC_PROBE_ANY;
+	return row + (pc_probe_flushed(ranges, total, lines, slow, doubt) ? PC_FLUSHED : PC_CACHED);
 }
 
 __attribute__((noinline)) static void clear_extent(uint64_t word, void *dst, size_t len)
@@ -86,9 +88,13 @@ __attribute__((noinline)) static void zero_probing(const struct pc_words *words,
 
 static inline void zero(const struct pc_words *words, void *dst, size_t len, unsigned intent)
 {
+	if (pc_words_plain(words, intent, len)) {
+		libc_memset(dst, 0, len);
+		return;
+	}
 	unsigned row = pc_row(intent);
 
-	if (len <= SMALL || wraps(dst, len))
+	if (len <= PC_SMALL || wraps(dst, len))
 		libc_memset(dst, 0, len);
 	else if (pc_words_probes(words, row, len))
 		zero_probing(words, row, dst, len);
@@ -121,7 +127,7 @@ static size_t total_length(const struct iovec *ranges, size_t n)
 static bool all_small(const struct iovec *ranges, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (ranges[i].iov_len > SMALL)
+		if (ranges[i].iov_len > PC_SMALL)
 			return false;
 	return true;
 }
@@ -149,7 +155,7 @@ void pageclear_zero_ranges(const struct iovec *ranges, size_t n, unsigned intent
 		void *dst = ranges[i].iov_base;
 		size_t len = ranges[i].iov_len;
 
-		if (len > SMALL && !wraps(dst, len))
+		if (len > PC_SMALL && !wraps(dst, len))
 			clear(pick, dst, len);
 		else if (len > 0)
 			libc_memset(dst, 0, len);

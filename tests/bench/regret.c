@@ -1,6 +1,7 @@
 /*
  * bench-regret [--effort EFFORT] [--seed N] POLICY...: measures once, at fresh sizes, and judges each policy on the
- * same measurements; of several also whether they agree, point by point. A report: it passes no verdict.
+ * same measurements; of several also what each gains, side by side, and whether they agree, point by point. The word
+ * `builtin` is the policy that the library has without any file. A report: it passes no verdict.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -21,37 +22,52 @@
 /* Design, "five calibrations agree": costs within this of each other, or within the floor of that point. */
 static const double agreement = 0.03;
 
+static const char builtin[] = "builtin"; /* as in $PAGECLEAR_POLICY */
+
 struct bench {
 	struct verify_config config;
 	size_t count;
 	const char *paths[VERIFY_POLICIES];
 	const struct pageclear_policy *policies[VERIFY_POLICIES];
 	struct verify_data data;
+	struct verify_report reports[VERIFY_POLICIES];
 };
 
 /* --- what takes part --------------------------------------------------------------------------------------------- */
 
+static int open_policy(struct bench *bench, size_t i, struct pc_why *why)
+{
+	struct pageclear_policy *policy;
+	struct pc_document *document = NULL;
+	int r;
+
+	if (strcmp(bench->paths[i], builtin) == 0) {
+		r = pageclear_policy_builtin(&bench->policies[i]);
+		return r < 0 ? pc_why(why, r, "out of memory") : 0;
+	}
+	r = pc_policy_load(&policy, bench->paths[i], why);
+	if (r == 0) {
+		bench->policies[i] = policy;
+		r = pc_document_read(&document, bench->paths[i], why);
+	}
+	if (r < 0) {
+		struct pc_why reason = *why;
+
+		return pc_why(why, r, "%s: %s", bench->paths[i], reason.text);
+	}
+	if (bench->config.knee_bytes == 0) /* all see the same victims: those of the first that knows a knee */
+		bench->config.knee_bytes = document->knee_bytes;
+	pc_document_free(document);
+	return 0;
+}
+
 static int open_policies(struct bench *bench, struct pc_why *why)
 {
-	for (size_t i = 0; i < bench->count; i++) {
-		struct pageclear_policy *policy;
-		struct pc_document *document = NULL;
-		int r = pc_policy_load(&policy, bench->paths[i], why);
+	int r = 0;
 
-		if (r == 0) {
-			bench->policies[i] = policy;
-			r = pc_document_read(&document, bench->paths[i], why);
-		}
-		if (r < 0) {
-			struct pc_why reason = *why;
-
-			return pc_why(why, r, "%s: %s", bench->paths[i], reason.text);
-		}
-		if (i == 0) /* all see the same victims */
-			bench->config.knee_bytes = document->knee_bytes;
-		pc_document_free(document);
-	}
-	return 0;
+	for (size_t i = 0; i < bench->count && r == 0; i++)
+		r = open_policy(bench, i, why);
+	return r;
 }
 
 static int describe_host(struct verify_config *config, struct pc_why *why)
@@ -126,14 +142,14 @@ static void print_points(const struct bench *bench, const struct pageclear_polic
 	}
 }
 
-static int print_policy(const struct bench *bench, size_t i, struct pc_why *why)
+static int print_policy(struct bench *bench, size_t i, struct pc_why *why)
 {
-	struct verify_report report;
-	int r = verify_judge(&bench->data, bench->policies[i], VERIFY_TOLERANCE / 100.0, &report, why);
+	struct verify_report *report = &bench->reports[i];
+	int r = verify_judge(&bench->data, bench->policies[i], VERIFY_TOLERANCE / 100.0, report, why);
 
 	printf("== %s\n", bench->paths[i]);
-	for (size_t s = 0; s < report.count && r == 0; s++) {
-		const struct verified *told = &report.series[s].told;
+	for (size_t s = 0; s < report->count && r == 0; s++) {
+		const struct verified *told = &report->series[s].told;
 
 		print_points(bench, bench->policies[i], told);
 		printf("%-14s regret: mean %.1f %%, p95 %.1f %%, worst %.1f %% at %" PRIu64
@@ -145,6 +161,41 @@ static int print_policy(const struct bench *bench, size_t i, struct pc_why *why)
 		puts(told->passed ? ": within" : ": BEYOND");
 	}
 	return r;
+}
+
+/* --- side by side ---------------------------------------------------------------------------------------------------
+ */
+
+static void print_row(const struct bench *bench, size_t s)
+{
+	const struct verified *first = &bench->reports[0].series[s].told;
+
+	printf("  %-14s", series_name(first->intent, first->prior));
+	for (size_t i = 0; i < bench->count; i++) {
+		const struct verified *told = &bench->reports[i].series[s].told;
+
+		printf("  %5.2fx  %5.1f %%  ", told->gain, 100 * told->mean);
+		if (isnan(told->unhinted))
+			printf("     -");
+		else
+			printf("%5.2fx", told->unhinted);
+	}
+	printf("  %5.2fx\n", first->best_gain);
+}
+
+/* What each policy is worth: its gain over libc, its mean regret, and its gain where nobody hints; and what the best
+ * kernel at every size would gain. */
+static void print_worth(const struct bench *bench)
+{
+	printf("== side by side: gain, regret, gain unhinted; best possible last\n  %-14s", "");
+	for (size_t i = 0; i < bench->count; i++) {
+		const char *slash = strrchr(bench->paths[i], '/');
+
+		printf("  %-24.24s", slash == NULL ? bench->paths[i] : slash + 1);
+	}
+	puts("  best");
+	for (size_t s = 0; s < bench->reports[0].count; s++)
+		print_row(bench, s);
 }
 
 /* --- all of them ------------------------------------------------------------------------------------------------- */
@@ -235,12 +286,14 @@ static int parse(struct bench *bench, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct bench bench = {.config = {.effort = EFFORT_STANDARD, .seed = (uint64_t)time(NULL)}};
+	static struct bench bench = {.config = {.effort = EFFORT_STANDARD}}; /* too large for a stack */
 	struct pc_why why = {""};
 	int r;
 
+	bench.config.seed = (uint64_t)time(NULL);
 	if (parse(&bench, argc, argv) < 0) {
-		fprintf(stderr, "usage: %s [--effort quick|standard|thorough] [--seed N] POLICY.YAML... (%d at most)\n",
+		fprintf(stderr,
+		        "usage: %s [--effort quick|standard|thorough] [--seed N] POLICY.YAML|builtin... (%d at most)\n",
 		        argv[0], VERIFY_POLICIES);
 		return 2;
 	}
@@ -252,8 +305,10 @@ int main(int argc, char **argv)
 		       verify_seconds(bench.config.effort), bench.config.seed);
 	for (size_t i = 0; i < bench.count && r == 0; i++)
 		r = print_policy(&bench, i, &why);
-	if (r == 0 && bench.count > 1)
+	if (r == 0 && bench.count > 1) {
+		print_worth(&bench);
 		print_agreement(&bench);
+	}
 	verify_data_free(&bench.data);
 	for (size_t i = 0; i < bench.count; i++)
 		pageclear_policy_close(bench.policies[i]);

@@ -337,9 +337,9 @@ fake_perf() {
 	chmod +x "$BATS_TEST_TMPDIR/bin/calibrd"
 	for part in ls '' 'probe shapes'; do
 		B=$BATS_TEST_TMPDIR/bin run -2 tests/bench/run calibration "$part"
-		[ "$output" = "tests/bench/run: no part is called '$part'; there are calibration restart regret verify probe shapes table xen hugepage perf; and only when named agree row efforts" ]
+		[[ $output == "tests/bench/run: no part is called '$part'; there are calibration restart regret builtin verify cost probe forms shapes table xen hugepage perf; and only when named agree row efforts "* ]]
 	done
-	for part in calibration restart regret verify agree row efforts; do
+	for part in calibration restart regret builtin verify cost agree row efforts; do
 		B=$BATS_TEST_TMPDIR/bin run -3 tests/bench/run "$part"
 		holds "calibrd: error: no such luck"
 	done

@@ -17,7 +17,7 @@ struct listener {
 	size_t samples, tainted, probes[PC_PRIORS], progress;
 	size_t knees;
 	double knee[16];
-	double slow[PC_PRIORS]; /* sums of the probes' loads */
+	double slow[PC_PRIORS]; /* sums of the probes' looks */
 	double share;
 	bool backwards;
 	size_t stop_after; /* samples; 0: never */
@@ -56,8 +56,8 @@ static int on_probe(void *context, const struct bench_probe *probe)
 	CU_ASSERT(probe->bytes >= 16 * KIB && probe->bytes <= 16 * MIB);
 	CU_ASSERT(probe->whole_ns > 0);
 	listener->probes[probe->prior]++;
-	for (int i = 0; i < BENCH_PROBE_LINES; i++)
-		listener->slow[probe->prior] += probe->loads[i] / BENCH_PROBE_LINES;
+	for (int i = 0; i < PC_PROBE_LOOKS; i++)
+		listener->slow[probe->prior] += probe->looks[i] / PC_PROBE_LOOKS;
 	return listener->probe_error;
 }
 

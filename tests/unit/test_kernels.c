@@ -332,8 +332,16 @@ static void bare_architecture(void)
 }
 #endif
 
+/* Where a loop lies in the lines of code is then the same wherever it is linked: what is measured is what runs. */
+static void begin_with_a_line(void)
+{
+	for (unsigned i = 0; i < pc_kernel_count; i++)
+		CU_ASSERT_EQUAL((uintptr_t)pc_kernels[i].body % 64, 0);
+}
+
 static const struct unit_test tests[] = {
 	{"names", names},
+	{"begin with a line", begin_with_a_line},
 	{"small lengths", small_lengths},
 	{"large lengths", large_lengths},
 	{"guard pages", guard_pages},

@@ -206,7 +206,8 @@ static void test_builtin(void)
 	CU_ASSERT_EQUAL_FATAL(pageclear_policy_builtin(&policy), 0);
 	for (unsigned hint = 0; hint <= 48; hint += 16) {
 		assert_choice(policy, SIZE_MAX, PAGECLEAR_HOT | hint, 8, "libc", 0, 0, SIZE_MAX);
-		assert_choice(policy, SIZE_MAX, PAGECLEAR_COLD | hint, 8, "libc", 0, 0, SIZE_MAX);
+		if (hint != PAGECLEAR_FLUSHED) /* that depends on the CPU: test_builtin.c */
+			assert_choice(policy, SIZE_MAX, PAGECLEAR_COLD | hint, 8, "libc", 0, 0, SIZE_MAX);
 	}
 	assert_choice(policy, 4095, PAGECLEAR_SCRUB, 1, "libc", 0, 0, 4096);
 	scrubber = pc_kernel_find(choose(policy, 4096, PAGECLEAR_SCRUB, 1).kernel);

@@ -326,15 +326,15 @@ static void test_stale_handles_are_trouble(void)
 /* Where nothing is in force yet the next candidate has its turn, and the first is looked at again later. */
 static void test_first_look_goes_on(void)
 {
-	static struct pc_search search;
+	static struct pc_search search, kept = {.used = PC_CANDIDATES};
 	struct pageclear_policy *policy = NULL;
 
 	start_bare();
 	publish(pc_search_paths[0], good_text(1));
 	publish(pc_search_paths[1], good_text(2));
 	make_trouble("run.yaml", 0, EIO);
-	CU_ASSERT_EQUAL(pc_search(&policy, &search, true), -EIO);
-	CU_ASSERT_EQUAL_FATAL(pc_search(&policy, &search, false), 0);
+	CU_ASSERT_EQUAL(pc_search(&policy, &search, &kept), -EIO);
+	CU_ASSERT_EQUAL_FATAL(pc_search(&policy, &search, NULL), 0);
 	CU_ASSERT_EQUAL(search.used, 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(search.text, "etc.yaml: generation 2"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(search.text, "not "));
@@ -343,13 +343,13 @@ static void test_first_look_goes_on(void)
 	pageclear_policy_close(policy);
 
 	make_trouble(".yaml", EIO, 0);
-	CU_ASSERT_EQUAL_FATAL(pc_search(&policy, &search, false), 0);
+	CU_ASSERT_EQUAL_FATAL(pc_search(&policy, &search, NULL), 0);
 	CU_ASSERT_EQUAL(search.used, PC_CANDIDATES);
 	CU_ASSERT_FALSE(pc_search_holds(&search));
 	pageclear_policy_close(policy);
 
 	make_trouble(NULL, 0, 0);
-	CU_ASSERT_EQUAL_FATAL(pc_search(&policy, &search, false), 0);
+	CU_ASSERT_EQUAL_FATAL(pc_search(&policy, &search, NULL), 0);
 	CU_ASSERT_EQUAL(search.used, 1);
 	CU_ASSERT_TRUE(pc_search_holds(&search));
 	pageclear_policy_close(policy);

@@ -29,8 +29,7 @@ static struct record knee(void)
 
 static struct record probe(void)
 {
-	return (struct record){
-		.kind = RECORD_PROBE, .number = NUMBER, .u.probe = {65536, PC_FLUSHED, 400, {90, 91, 0, 93}}};
+	return (struct record){.kind = RECORD_PROBE, .number = NUMBER, .u.probe = {65536, PC_FLUSHED, 400, {90, 0}}};
 }
 
 static struct record progress(void)
@@ -159,10 +158,10 @@ static void test_probe(void)
 	CU_ASSERT_FALSE(WITH(probe, u.probe.whole_ns, NAN));
 	CU_ASSERT_FALSE(WITH(probe, u.probe.whole_ns, -1));
 	CU_ASSERT_FALSE(WITH(probe, u.probe.whole_ns, INFINITY));
-	for (unsigned i = 0; i < BENCH_PROBE_LINES; i++) {
-		CU_ASSERT_FALSE(WITH(probe, u.probe.loads[i], NAN));
-		CU_ASSERT_FALSE(WITH(probe, u.probe.loads[i], -1));
-		CU_ASSERT_FALSE(WITH(probe, u.probe.loads[i], 1e13));
+	for (unsigned i = 0; i < PC_PROBE_LOOKS; i++) {
+		CU_ASSERT_FALSE(WITH(probe, u.probe.looks[i], NAN));
+		CU_ASSERT_FALSE(WITH(probe, u.probe.looks[i], -1));
+		CU_ASSERT_FALSE(WITH(probe, u.probe.looks[i], 1e13));
 	}
 }
 

@@ -1,7 +1,7 @@
-/* The table of words that clears look at, which must agree with the rules it was made from; and the probe. */
+/* The table of words that clears look at, which must agree with the rules it was made from; and the probe's
+ * settings. */
 #include <stdint.h>
 
-#include "libpolicy/probe.h"
 #include "libpolicy/rate.h"
 #include "libpolicy/words.h"
 #include "tests/unit/harness.h"
@@ -62,6 +62,7 @@ static void test_words_agree_with_rules(void)
 
 static void test_half_octaves(void)
 {
+	CU_ASSERT_EQUAL(pc_half_octave(0), 0);
 	CU_ASSERT_EQUAL(pc_half_octave(1), 0);
 	CU_ASSERT_EQUAL(pc_half_octave(2), 2);
 	CU_ASSERT_EQUAL(pc_half_octave(3), 3);
@@ -132,18 +133,36 @@ static void test_pins_win_a_place(void)
 	assert_kept("011", lens, (const char *const[]){"libc", "libc", "sse2", "sse2", "sse2", "stosq"});
 }
 
-static void test_probe_counts_slow_loads(void)
+/* Below what is said to be plain nothing but libc is to be had, and no probe; from there on something is. */
+static void test_plain(void)
 {
-	char memory[8192] = {0};
-	struct iovec ranges[] = {{memory, 100}, {NULL, 0}, {memory + 100, 3000}, {memory + 4096, 4096}};
+	static const char *const probes[] = {"", "probe: {from: 1000, lines: 5, slow_ns: 60}\n",
+	                                     "probe: {from: 700000, lines: 5, slow_ns: 60}\n"};
 
-	/* Every load takes longer than no tick and none longer than an age. */
-	for (unsigned lines = 1; lines <= 64; lines++) {
-		CU_ASSERT_TRUE(pc_probe_flushed(ranges, 7196, lines, 0));
-		CU_ASSERT_FALSE(pc_probe_flushed(ranges, 7196, lines, UINT64_MAX));
-		CU_ASSERT_TRUE(pc_probe_flushed(ranges, 100, lines, 0));
-		CU_ASSERT_TRUE(pc_probe_flushed(ranges, 1, lines, 0));
+	for (size_t p = 0; p < 3; p++) {
+		const struct pageclear_policy *policy = open_text(probing_text(probes[p]));
+		const struct pc_words *words = &policy->words;
+
+		for (unsigned intent = 0; intent < 80; intent++)
+			for (unsigned h = pc_half_octave(PC_SMALL); h < PC_HALF_OCTAVES; h++) {
+				uint64_t least = pc_half_octave_least(h);
+				uint64_t most =
+					h + 1 == PC_HALF_OCTAVES ? UINT64_MAX - 1 : pc_half_octave_least(h + 1) - 1;
+				unsigned row = pc_row(intent);
+				bool probed =
+					pc_words_probes(words, row, most) && pc_words_probe_matters(words, row, most);
+
+				bool open = pc_words_at(words, row, least) != 0 || probed;
+				bool begins = intent < PC_INTENTS && h > pc_half_octave(PC_SMALL) &&
+				              !pc_words_plain(words, intent, most) &&
+				              pc_words_plain(words, intent, least - 1);
+
+				CU_ASSERT(!pc_words_plain(words, intent, most) || !open);
+				CU_ASSERT(!begins || open);
+			}
+		pageclear_policy_close(policy);
 	}
+	CU_ASSERT_FALSE(pc_words_plain(&(struct pc_words){0}, PAGECLEAR_HOT, 4096));
 }
 
 static void test_rate(void)
@@ -187,7 +206,7 @@ static const struct unit_test tests[] = {
 	{"words_agree_with_rules", test_words_agree_with_rules},
 	{"far_splits_round_up", test_far_splits_round_up},
 	{"pins_win_a_place", test_pins_win_a_place},
-	{"probe_counts_slow_loads", test_probe_counts_slow_loads},
+	{"plain", test_plain},
 	{"rate", test_rate},
 	{"probe_settings", test_probe_settings},
 };

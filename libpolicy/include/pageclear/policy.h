@@ -11,11 +11,18 @@
  *     $PAGECLEAR_POLICY           a path, or the word `builtin`: look at no file; ignored in set-uid programs
  *     /run/pageclear/policy.yaml
  *     /etc/pageclear/policy.yaml
- * WITHOUT ANY: the built-in policy. Hot and cold clears are libc's memset, scrubs of 4 KiB and more take the CPU's
- * own non-temporal kernel. A program may count on the library whether or not the host was ever measured.
+ * WITHOUT ANY: the built-in policy. Hot and cold clears are libc's memset, save cold ones with the hint FLUSHED on
+ * CPUs of which others have published how those go; scrubs of 4 KiB and more take the CPU's own non-temporal kernel.
+ * A program may count on the library whether or not the host was ever measured.
  *
  * UNITS: sizes are bytes. ERRORS: negative errno values, no function changes errno except where it says so.
  * THREADS: every function may be called from any thread at any time.
+ *
+ * THE CPU is asked what it can execute whenever a policy is loaded or opened; nothing that it did not announce is ever
+ * executed, whatever the policy names. As with libc's memset, what was chosen stays chosen: a process that is moved to
+ * a CPU without a feature in use (live migration between unlike hosts, a checkpoint) may die of SIGILL at its next
+ * clear. Give both sides the same CPU model, exclude the kernel in calibrd.yaml, or have the policy replaced before the
+ * move; calibrd withdraws a policy that it finds made for another CPU, and pageclear_reload then asks the new one.
  */
 #ifndef PAGECLEAR_POLICY_H
 #define PAGECLEAR_POLICY_H
@@ -57,10 +64,10 @@ extern "C" {
  *
  * Safe in signal handlers, after fork, and inside an allocator: it allocates nothing, takes no lock, makes no
  * system call, leaves errno alone. Without a hint, a HOT or COLD clear of a size from the policy's `probe.from` up
- * first loads and times a few lines of dst with the CPU's time stamp counter. A program that forbids itself that
- * instruction after it has started (PR_SET_TSC, seccomp's strict mode) gives hints, or runs with
- * PAGECLEAR_POLICY=builtin. (A fresh anonymous mapping is zero already: clearing it is a waste, and being read
- * first may cost it its huge pages.)
+ * first looks at a few lines of dst: clears some of its bytes, loads others, and times that with the CPU's time stamp
+ * counter. A program that forbids itself that instruction after it has started (PR_SET_TSC, seccomp's strict mode)
+ * gives hints, or runs with PAGECLEAR_POLICY=builtin. (A fresh anonymous mapping is zero already: clearing it is a
+ * waste.)
  *
  * It keeps at most one change of kernel per half octave of sizes (from a power of two to 1.5 times it, and from there
  * to the next). Where the policy has more, a rule that an admin pinned wins and holds up to the half octave's end;
@@ -83,9 +90,11 @@ PAGECLEAR_API void pageclear_zero_ranges(const struct iovec *ranges, size_t n, u
  *
  * Returns 1 if the policy was replaced: by a new file, by an earlier candidate that has appeared, or, where the
  * file in use is gone or spoilt, by the next candidate or the built-in policy. 0 if nothing changed: that costs
- * one stat of each candidate up to the one in use. -ENOMEM, -EMFILE, -ENFILE, -EIO, -EAGAIN, -EINTR: could not look;
- * what was in force stays. (Where the library's own first look met such an error it went on to the next candidate,
- * and each call of this looks again.)
+ * one stat of each candidate up to the one in use, and the CPU is not asked again. -ENOMEM, -EMFILE, -ENFILE, -EIO,
+ * -EAGAIN, -EINTR: could not look; what was in force stays, and pageclear_status says so. (Where the library's own
+ * first look met such an error it went on to the next candidate, and each call of this looks again.) Likewise -EACCES,
+ * -EPERM, -ENOSYS of the file in use: a program that has shut itself in keeps what it had before. One that has changed
+ * its root finds no file there, which counts as gone.
  *
  * Clears that run meanwhile in other threads use the old policy, the new one, or a mixture, all of them harmless.
  * Not for signal handlers: it reads files, allocates, and takes a lock. May change errno.
@@ -170,9 +179,8 @@ PAGECLEAR_API void pageclear_policy_zero(const struct pageclear_policy *policy, 
 extern __inline__ __attribute__((__gnu_inline__, __always_inline__)) void pageclear_zero(void *dst, size_t len,
                                                                                          unsigned intent)
 {
-	if (len <= 256) {
-		if (len != 0) /* or the compiler takes dst for no NULL */
-			__builtin_memset(dst, 0, len);
+	if (__builtin_expect(len - 1 < 256, 1)) { /* not 0: that makes the compiler take dst for no NULL */
+		__builtin_memset(dst, 0, len);
 		__asm__ __volatile__("" : : "r"(dst) : "memory"); /* the zeros are used, whatever follows */
 	} else {
 		void (*exported)(void *, size_t, unsigned) = pageclear_zero;
