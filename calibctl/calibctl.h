@@ -44,6 +44,7 @@ enum outcome verb_cancel(struct calibctl *ctl, struct args *args);
 enum outcome verb_wait(struct calibctl *ctl, struct args *args);
 enum outcome verb_import(struct calibctl *ctl, struct args *args);
 enum outcome verb_bench(struct calibctl *ctl, struct args *args);
+enum outcome verb_emit(struct calibctl *ctl, struct args *args);
 enum outcome verb_help(struct calibctl *ctl, struct args *args);
 
 #endif

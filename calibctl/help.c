@@ -25,6 +25,8 @@ static const struct {
                    "  --seed N         draw the same sizes again\n"},
 	{"calibrate", "  --effort EFFORT  quick, standard or thorough: about 10 s, 1 or 10 minutes (as configured)\n"
                       "  --wait           until it is done, showing how far it is\n"},
+	{"emit", "  --verify         show with the meter what the value does; set nothing that does nothing\n"
+                 "  --loader FILE    another dynamic loader, whose list of tunables is gone by\n"},
 	{"wait", "  --timeout N      at most N seconds; exit status 1 if that is too short\n"},
 	{NULL, "  --policy FILE    instead of $PAGECLEAR_POLICY and this host's policy.yaml\n"
                "  --database FILE  instead of this host's calibrd.db\n"
@@ -64,6 +66,15 @@ static void print_diff(void)
 	     "A the generation before B.");
 }
 
+static void print_emit(void)
+{
+	puts("\nFORMAT is:\n"
+	     "  glibc-tunables   a value for GLIBC_TUNABLES\n"
+	     "  environment.d    the same as a file for environment.d(5)\n"
+	     "  c-header         the policy as constant tables, for C11 and C++17\n"
+	     "Where nothing would gain, the first two print nothing; standard error says why.");
+}
+
 static enum outcome print_verb(const struct verb *verb)
 {
 	printf("calibctl %s%s%s [OPTION]...: %s\n", verb->name, verb->arguments[0] != '\0' ? " " : "", verb->arguments,
@@ -74,6 +85,8 @@ static enum outcome print_verb(const struct verb *verb)
 		print_bench();
 	if (strcmp(verb->name, "diff") == 0)
 		print_diff();
+	if (strcmp(verb->name, "emit") == 0)
+		print_emit();
 	print_options(verb->name);
 	return DONE;
 }

@@ -23,6 +23,7 @@ const struct verb calibctl_verbs[] = {
 	{"cancel", verb_cancel, "", "end what calibrd is at"},
 	{"wait", verb_wait, "", "until calibrd is at nothing any more"},
 	{"bench", verb_bench, "[KIND]", "measure this host's kernels, as others have published theirs"},
+	{"emit", verb_emit, "FORMAT", "what was measured, for glibc, systemd or a C compiler"},
 	{"help", verb_help, "[VERB]", "this list, or the options of a verb"},
 };
 const size_t calibctl_verb_count = sizeof(calibctl_verbs) / sizeof(calibctl_verbs[0]);
