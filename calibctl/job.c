@@ -23,10 +23,9 @@ bool job_is_measuring(const struct client_view *view)
 
 bool job_is_pending(const struct client_view *view)
 {
-	static const char *const pending[] = {"starting", "waiting"};
+	bool waits = strcmp(view->state, "waiting") == 0 && view->generation == 0;
 
-	return view->job != 0 || job_is_measuring(view) ||
-	       is_one_of(view->state, pending, sizeof(pending) / sizeof(pending[0]));
+	return view->job != 0 || job_is_measuring(view) || waits || strcmp(view->state, "starting") == 0;
 }
 
 void job_words(const struct client_view *view, char out[JOB_WORDS])

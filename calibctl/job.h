@@ -9,7 +9,7 @@
 #include "calibctl/calibctl.h"
 #include "calibctl/client.h"
 
-/* True while something runs or waits. */
+/* True while something runs, or a host without a policy waits for one: with one, what waits may do so for a day. */
 bool job_is_pending(const struct client_view *view);
 
 /* True while progress and phase tell how far it is. */

@@ -55,8 +55,10 @@ static void look_at_policy(struct status *status, const struct calibctl *ctl)
 
 	if (subject_open(&status->subject, ctl, &status->unreadable) < 0)
 		worry(status, "%s", status->unreadable.text);
-	else if (subject->document == NULL)
+	else if (subject->document == NULL && status->calibrd.code != 0)
 		worry(status, "no policy: %s", subject->verdict.text);
+	else if (subject->document == NULL)
+		worry(status, "no policy where programs look for one; what calibrd is at is told above");
 	else if (subject->foreign)
 		worry(status, "the policy is not for this host: %s. The library does not use it here.",
 		      subject->verdict.text);
@@ -140,7 +142,6 @@ static void look_at_calibrd(struct status *status)
 	const struct where *where = &status->subject.where;
 	struct pc_why why;
 
-	status_calibrd_look(&status->calibrd);
 	if (where->policy_source == WHERE_HOST || where->policy_source == WHERE_NOWHERE)
 		if (status_calibrd_worries(&status->calibrd, &why))
 			worry(status, "%s", why.text);
@@ -284,6 +285,7 @@ enum outcome verb_status(struct calibctl *ctl, struct args *args)
 
 	if (args_parse(args, ctl, NULL, &none) != DONE)
 		return USAGE;
+	status_calibrd_look(&status.calibrd);
 	look_at_policy(&status, ctl);
 	look_at_library(&status);
 	look_at_database(&status);

@@ -83,12 +83,25 @@ static int remember(struct service *service, struct notes *notes, struct pc_why 
 	return r < 0 ? r : store_finish(service->store, calibration, &run->data, why);
 }
 
+/* A noisy one does not, where a good one is known. */
+static int is_newest_that_counts(const struct service *service, const struct calibration *calibration,
+                                 struct pc_why *why)
+{
+	struct calibration newest = {0};
+	int r = store_latest(service->store, calibration->topology, &newest, why);
+	bool same = r == 0 && newest.id == calibration->id;
+
+	store_calibration_free(&newest);
+	return r < 0 ? r : same;
+}
+
 static int publish_outcome(struct service *service, struct pc_why *why)
 {
 	struct job *job = &service->job;
 	int r = 0;
 
-	if (looking_worth_publishing(service, &job->calibration))
+	r = is_newest_that_counts(service, &job->calibration, why);
+	if (r == 1 && looking_worth_publishing(service, &job->calibration))
 		r = settle(&(struct settlement){.config = &service->config,
 		                                .store = service->store,
 		                                .topology = service->topology,
@@ -103,21 +116,6 @@ static int publish_outcome(struct service *service, struct pc_why *why)
 	if (r >= 0)
 		standing_policy(service);
 	return r < 0 ? r : 0;
-}
-
-/* A noisy outcome is better than none, and is not the last word. */
-static void weigh(struct service *service)
-{
-	const struct calibration *calibration = &service->job.calibration;
-	double wait;
-
-	if (strcmp(calibration->quality, "noisy") != 0) {
-		agenda_went_well(&service->agenda, TASK_CALIBRATE);
-		return;
-	}
-	wait = agenda_failed(&service->agenda, TASK_CALIBRATE, true, service_now());
-	standing_say(service, "waiting", "measured again in %.0f min: the measurements were noisy (%s)", wait / 60,
-	             calibration->reasons);
 }
 
 int measuring_conclude(struct service *service, struct pc_why *why)
@@ -139,7 +137,10 @@ int measuring_conclude(struct service *service, struct pc_why *why)
 	r = publish_outcome(service, why);
 	if (r < 0)
 		return r;
-	weigh(service);
+	if (strcmp(job->calibration.quality, "noisy") == 0)
+		service_noisy(service, job->calibration.reasons);
+	else
+		agenda_went_well(&service->agenda, TASK_CALIBRATE);
 	bus_calibration_finished(service->bus, job->number, job->calibration.quality, job->calibration.reasons);
 	return 0;
 }

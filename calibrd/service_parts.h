@@ -50,6 +50,12 @@ struct standing {
 	double progress;
 };
 
+/* Why what is due waits for its next try. */
+struct setback {
+	bool noisy; /* else it failed */
+	char text[640];
+};
+
 struct service {
 	struct config config;
 	const struct service_options *options;
@@ -71,7 +77,8 @@ struct service {
 	char idle[256];     /* why nothing is done though something would be due, "": nothing is */
 	bool force;         /* asked for on the command line, and not done yet */
 	bool again;         /* something changed while measuring: look again after it */
-	bool leaving;       /* the event loop is to end */
+	struct setback setback;
+	bool leaving; /* the event loop is to end */
 	struct job job;
 	uint64_t jobs; /* numbers given */
 
@@ -97,6 +104,9 @@ void service_trouble(struct service *service, int r, const struct pc_why *why);
 
 /* A database that failed so is opened anew: that repairs it, or finds another place. */
 void service_mind_store(struct service *service, int r);
+
+/* The same for an outcome that was noisy: it is better than none, and is not the last word. */
+void service_noisy(struct service *service, const char *reasons);
 
 /* Ends the event loop; main returns status. */
 void service_leave(struct service *service, int status);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -52,7 +53,6 @@ static void say_trouble(struct service *service, enum task task, const struct pc
 void service_trouble(struct service *service, int r, const struct pc_why *why)
 {
 	enum task task = service->agenda.task != TASK_NONE ? service->agenda.task : TASK_LOOK;
-	double wait;
 
 	say_trouble(service, task, why);
 	service_mind_store(service, r);
@@ -60,9 +60,17 @@ void service_trouble(struct service *service, int r, const struct pc_why *why)
 		service_leave(service, 1);
 		return;
 	}
-	wait = agenda_failed(&service->agenda, task, false, service_now());
-	standing_say(service, "failed", "%s; next try in %.0f min", why->text, wait / 60);
+	agenda_failed(&service->agenda, task, false, service_now());
+	service->setback.noisy = false;
+	snprintf(service->setback.text, sizeof(service->setback.text), "%s", why->text);
 	agenda_want(&service->agenda, TASK_LOOK, WISH_ITSELF, "something failed");
+}
+
+void service_noisy(struct service *service, const char *reasons)
+{
+	agenda_failed(&service->agenda, TASK_CALIBRATE, true, service_now());
+	service->setback.noisy = true;
+	snprintf(service->setback.text, sizeof(service->setback.text), "%s", reasons);
 }
 
 void service_look_soon(struct service *service, const char *reason)
@@ -127,6 +135,18 @@ static void hold_little(struct service *service)
 	malloc_trim(0);
 }
 
+static void say_setback(struct service *service, double at)
+{
+	const struct setback *setback = &service->setback;
+	double minutes = fmax(1, round((at - service_now()) / 60));
+
+	if (setback->noisy)
+		standing_say(service, "waiting", "measured again in %.0f min: the measurements were noisy (%s)",
+		             minutes, setback->text);
+	else
+		standing_say(service, "failed", "%s; next try in %.0f min", setback->text, minutes);
+}
+
 static void rest(struct service *service, double at, enum hold hold, const struct pc_why *held)
 {
 	if (service->options->once) {
@@ -137,7 +157,9 @@ static void rest(struct service *service, double at, enum hold hold, const struc
 	hold_little(service);
 	if (hold == HOLD_NOTHING)
 		say_idle(service);
-	else if (hold != HOLD_RETRY) /* that was said when it failed */
+	else if (hold == HOLD_RETRY)
+		say_setback(service, at);
+	else
 		say_waiting(service, held);
 }
 

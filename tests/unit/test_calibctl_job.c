@@ -27,6 +27,10 @@ static void pending(void)
 
 	for (size_t i = 0; i < sizeof(busy) / sizeof(busy[0]); i++)
 		CU_ASSERT_TRUE(is_pending(busy[i], 0));
+	struct client_view waits = at("waiting", 0);
+
+	waits.generation = 7; /* there is a policy: what waits is a better one */
+	CU_ASSERT_FALSE(job_is_pending(&waits));
 	CU_ASSERT_FALSE(is_pending("idle", 0));
 	CU_ASSERT_FALSE(is_pending("failed", 0));
 	CU_ASSERT_TRUE(is_pending("idle", 3));
