@@ -85,6 +85,13 @@ static void obey(struct service *service)
 		job_abandon(service, "cancelled", &why);
 }
 
+/* Who has the configuration read again may have mended what failed. Noise is not mended so. */
+static void forgive(struct service *service)
+{
+	for (enum task task = TASK_NONE; task < TASKS && !service->setback.noisy; task++)
+		agenda_went_well(&service->agenda, task);
+}
+
 int service_reload(struct service *service, struct pc_why *why)
 {
 	int r = read_again(service, why);
@@ -92,6 +99,7 @@ int service_reload(struct service *service, struct pc_why *why)
 	if (r < 0)
 		return r;
 	obey(service);
+	forgive(service);
 	service_look_soon(service, "the configuration was read again");
 	service_step(service);
 	return 0;
