@@ -324,7 +324,9 @@ heard() {
 	[ "$(client import "$T")" = "$kind a directory" ]
 	[ "$(client import /dev/null)" = "$kind a character device" ]
 	[ "$(client import "$T/empty")" = "org.freedesktop.DBus.Error.InvalidArgs: the policy's file is empty" ]
-	[ "$(client import /proc/kmsg)" = "org.freedesktop.DBus.Error.InvalidArgs: the policy's file is empty" ]
+	# A container may not even open it.
+	! dd if=/proc/kmsg count=0 status=none 2>/dev/null ||
+		[ "$(client import /proc/kmsg)" = "org.freedesktop.DBus.Error.InvalidArgs: the policy's file is empty" ]
 	[ "$(client import "$T/large")" = "$NAME.Error.BadPolicy: a policy of 65537 bytes, 65536 are the most" ]
 	[ "$(client import memfd-large)" = "$NAME.Error.BadPolicy: a policy of 65537 bytes, 65536 are the most" ]
 	[ "$(client import none)" = "org.freedesktop.DBus.Error.InconsistentMessage: Bad message" ]

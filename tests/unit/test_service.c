@@ -14,7 +14,9 @@ static bool worth(const char *quality, const char *published)
 	if (published != NULL)
 		strcpy(old.quality, published);
 	strcpy(calibration.quality, quality);
-	return looking_worth_publishing(&service, &calibration);
+	bool is = looking_worth_publishing(&service, &calibration);
+	log_once_over(&service.noise);
+	return is;
 }
 
 static void test_noisy_never_replaces_good(void)
