@@ -98,10 +98,12 @@ static int is_newest_that_counts(const struct service *service, const struct cal
 static int publish_outcome(struct service *service, struct pc_why *why)
 {
 	struct job *job = &service->job;
-	int r = 0;
+	bool worth = looking_worth_publishing(service, &job->calibration);
+	int r = worth ? is_newest_that_counts(service, &job->calibration, why) : 0;
 
-	r = is_newest_that_counts(service, &job->calibration, why);
-	if (r == 1 && looking_worth_publishing(service, &job->calibration))
+	if (worth && r == 0)
+		log_notice("the new measurements are noisy: what is known from better ones stays");
+	if (r == 1)
 		r = settle(&(struct settlement){.config = &service->config,
 		                                .store = service->store,
 		                                .topology = service->topology,
