@@ -104,7 +104,7 @@ lacks() {
 }
 
 ask() {
-	sqlite3 "$1" "$2"
+	sqlite3 -cmd ".timeout 10000" "$1" "$2"
 }
 
 is_sound() {

@@ -95,7 +95,7 @@ main_pid() {
 }
 
 database() {
-	inside sqlite3 /var/lib/pageclear/calibrd.db "$1"
+	inside sqlite3 -cmd ".timeout 10000" /var/lib/pageclear/calibrd.db "$1"
 }
 
 # What the container's calibrd.yaml says until a test changes it.
