@@ -159,7 +159,7 @@ $(B)/bench-%: $(B)/obj/tests/bench/%.o $(BODY)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS_CALIBRD)
 
 # As a program is linked: every call goes to the shared library through the PLT.
-$(B)/bench-cost: $(call objects,tests/bench/cost.c kernels/cpu.c kernels/cpuid.c) $(B)/shim-empty.so $(B)/libpolicy.so.0
+$(B)/bench-cost: $(call objects,tests/bench/cost.c calibrd/stats.c kernels/cpu.c kernels/cpuid.c) $(B)/shim-empty.so $(B)/libpolicy.so.0
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.o,$^) -L$(B) -l:shim-empty.so -l:libpolicy.so.0 -lm
 
@@ -200,7 +200,7 @@ units: $(addprefix $(B)/test-,$(UNITS))
 sims: $(addprefix $(B)/sim-,$(SIMS))
 tools: $(addprefix $(B)/tool-,$(TOOLS)) $(B)/calibrd-faulty $(B)/calibrd-fast $(B)/libpageclear-preload-faulty.so \
 	$(B)/shim-clock.so $(B)/shim-memsets.so $(B)/bench-perf
-benches: $(addprefix $(B)/bench-,$(BENCHES))
+benches: $(addprefix $(B)/bench-,$(BENCHES)) $(B)/shim-memsets.so
 tests: units sims tools
 
 # --- slower tiers ----------------------------------------------------------------------------------------------------

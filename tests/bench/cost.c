@@ -16,6 +16,8 @@
 
 #include <pageclear/policy.h>
 
+#include "calibrd/random.h"
+#include "calibrd/stats.h"
 #include "kernels/cpu.h"
 
 enum {
@@ -33,6 +35,7 @@ __attribute__((visibility("default"))) int shim_empty(const void *policy, const 
 
 static const struct pageclear_policy *builtin;
 static size_t sizes[SIZES];
+static struct random random_state = {20261130};
 
 static double now_ns(void)
 {
@@ -40,30 +43,6 @@ static double now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static uint64_t chance(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts them. */
-static double median(double *x, size_t n)
-{
-	qsort(x, n, sizeof(*x), ascending);
-	return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
 /* --- who takes part ---------------------------------------------------------------------------------------------- */
@@ -95,7 +74,7 @@ static const struct contestant {
 	{"cold", run_cold},     {"wipe", run_wipe},    {"builtin", run_builtin},
 };
 
-enum { CONTESTANTS = sizeof(contestants) / sizeof(contestants[0]), MEMSET = 0, AGAIN = 1, INLINE = 2, BUILTIN = 6 };
+enum { CONTESTANTS = sizeof(contestants) / sizeof(contestants[0]), MEMSET = 0, AGAIN = 1, INLINE = 2 };
 
 /* --- a row of sizes ---------------------------------------------------------------------------------------------- */
 
@@ -112,18 +91,6 @@ static double time_block(void (*run)(void *, size_t), void *at, size_t calls)
 
 	run(at, calls);
 	return (now_ns() - start) / (double)calls;
-}
-
-static void shuffle(unsigned *order)
-{
-	for (unsigned i = 0; i < CONTESTANTS; i++)
-		order[i] = i;
-	for (unsigned i = CONTESTANTS - 1; i > 0; i--) {
-		unsigned j = (unsigned)(chance() % (i + 1)), kept = order[i];
-
-		order[i] = order[j];
-		order[j] = kept;
-	}
 }
 
 static size_t calls_for(double ns)
@@ -145,7 +112,9 @@ static void run_once(void *at, size_t calls, unsigned rounds, double ns[], doubl
 	unsigned order[CONTESTANTS];
 
 	for (unsigned round = 0; round < rounds; round++) {
-		shuffle(order);
+		for (unsigned i = 0; i < CONTESTANTS; i++)
+			order[i] = i;
+		random_shuffle(&random_state, order, CONTESTANTS);
 		for (unsigned i = 0; i < CONTESTANTS; i++)
 			all[0][order[i]][round] = time_block(contestants[order[i]].run, at, calls);
 		for (unsigned i = 0; i < CONTESTANTS; i++) {
@@ -154,9 +123,9 @@ static void run_once(void *at, size_t calls, unsigned rounds, double ns[], doubl
 		}
 	}
 	for (unsigned i = 0; i < CONTESTANTS; i++) {
-		ns[i] = median(all[0][i], rounds);
-		ratio[i] = median(all[1][i], rounds);
-		more[i] = median(all[2][i], rounds);
+		ns[i] = stats_median(all[0][i], rounds);
+		ratio[i] = stats_median(all[1][i], rounds);
+		more[i] = stats_median(all[2][i], rounds);
 	}
 }
 
@@ -171,10 +140,12 @@ static void measure(void *at, struct cell cells[])
 		for (unsigned what = 0; what < 3; what++) {
 			for (unsigned run = 0; run < RUNS; run++)
 				x[run] = all[what][run][i];
-			*(what == 0 ? &cells[i].ns : what == 1 ? &cells[i].ratio : &cells[i].more_ns) = median(x, RUNS);
+			*(what == 0   ? &cells[i].ns
+			  : what == 1 ? &cells[i].ratio
+			              : &cells[i].more_ns) = stats_median(x, RUNS);
 			if (what == 1) {
-				cells[i].least = x[0];
-				cells[i].most = x[RUNS - 1];
+				cells[i].least = stats_quantile(x, RUNS, 0);
+				cells[i].most = stats_quantile(x, RUNS, 1);
 			}
 		}
 }
@@ -209,7 +180,7 @@ static void row(const char *name, void *at, size_t least, size_t most)
 	struct cell cells[CONTESTANTS];
 
 	for (size_t i = 0; i < SIZES; i++)
-		sizes[i] = least + (most > least ? chance() % (most - least + 1) : 0);
+		sizes[i] = least + (most > least ? random_below(&random_state, most - least + 1) : 0);
 	measure(at, cells);
 	print_cells(name, cells, most);
 }
@@ -274,7 +245,7 @@ static void print_choose(void)
 		chosen[i] -= empty[i];
 	}
 	printf("pageclear_policy_choose: %.2f ns more than an empty call through the PLT, of %.2f ns (budget 2 ns)\n",
-	       median(chosen, TIMES), median(empty, TIMES));
+	       stats_median(chosen, TIMES), stats_median(empty, TIMES));
 }
 
 /* --- opening ----------------------------------------------------------------------------------------------------- */
@@ -334,7 +305,7 @@ static void print_open(bool probing)
 	}
 	printf("pageclear_policy_open of %ld bytes%s: first %.0f us, ", ftell(file), probing ? " with a probe" : "",
 	       us[0]);
-	printf("median of %d %.0f us (budget 400 us)\n", TIMES, median(us, TIMES));
+	printf("median of %d %.0f us (budget 400 us)\n", TIMES, stats_median(us, TIMES));
 	fclose(file);
 	unlink(path);
 }

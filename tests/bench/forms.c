@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calibrd/stats.h"
 #include "kernels/kernels.h"
 #include "libpolicy/probe.h"
 #include "libpolicy/rate.h"
@@ -126,19 +127,6 @@ static __attribute__((noinline)) bool says_flushed(const struct form *form, char
 
 /* --- measuring --------------------------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n)
-{
-	qsort(x, n, sizeof(*x), ascending);
-	return (x[(n - 1) / 2] + x[n / 2]) / 2;
-}
-
 static double ns_since(uint64_t begin)
 {
 	return (double)(pc_ticks() - begin) / ticks_per_ns;
@@ -169,7 +157,7 @@ static void measure_clears(char *arena, size_t bytes, double cost[STATES][2])
 		}
 	for (unsigned state = 0; state < STATES; state++)
 		for (unsigned k = 0; k < 2; k++)
-			cost[state][k] = median(ns[state][k], options.rounds);
+			cost[state][k] = stats_median(ns[state][k], options.rounds);
 }
 
 struct told {
@@ -215,7 +203,7 @@ static void report(char *arena, size_t bytes)
 	for (unsigned f = 0; f < FORMS; f++) {
 		printf("\n%-13s", forms[f].name);
 		for (unsigned state = 0; state < STATES; state++) {
-			double ns = fmax(0, median(told.ns[f][state], options.rounds) - clock_ns);
+			double ns = fmax(0, stats_median(told.ns[f][state], options.rounds) - clock_ns);
 			double share = (double)told.flushed[f][state] / (double)options.rounds;
 			double whole = ns + share * cost[state][1] + (1 - share) * cost[state][0];
 

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "calibrd/stats.h"
+
 enum { BATCHES = 31, CALLS = 20000 };
 
 static void *(*volatile clear)(void *, int, size_t) = memset;
@@ -20,13 +22,6 @@ static double now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static void calls(unsigned char *target, size_t len)
@@ -40,8 +35,7 @@ static void calls(unsigned char *target, size_t len)
 			clear(target, 0, len);
 		batch[i] = (now_ns() - begin) / CALLS;
 	}
-	qsort(batch, BATCHES, sizeof(batch[0]), compare);
-	printf("%.2f\n", batch[BATCHES / 2]);
+	printf("%.2f\n", stats_median(batch, BATCHES));
 }
 
 static uint64_t sum_of(const unsigned char *target, size_t len)

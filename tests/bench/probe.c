@@ -15,6 +15,7 @@
 #include <pageclear/policy.h>
 
 #include "calibrd/bench.h"
+#include "calibrd/stats.h"
 #include "kernels/kernels.h"
 #include "libpolicy/policy.h"
 #include "libpolicy/rate.h"
@@ -78,19 +79,6 @@ static int open_policy(void)
 }
 
 /* --- measuring --------------------------------------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n)
-{
-	qsort(x, n, sizeof(*x), ascending);
-	return (x[(n - 1) / 2] + x[n / 2]) / 2;
-}
 
 static void clear(unsigned way, char *at, size_t bytes)
 {
@@ -158,7 +146,7 @@ static void report(char *arena, size_t bytes)
 			}
 		}
 		for (unsigned way = 0; way < WAYS; way++)
-			middle[way] = median(ns[way], options.rounds);
+			middle[way] = stats_median(ns[way], options.rounds);
 		best = fmin(middle[LIBC], middle[RIVAL]);
 		printf("  %-12s %9.0f %9.0f %9.0f   %5.2fx of libc (libc again %.2fx)   %+4.0f %% against the better\n",
 		       row == FRESH_BASE   ? "fresh, base"

@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "calibrd/random.h"
+#include "calibrd/stats.h"
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/ticks.h"
@@ -48,30 +50,8 @@ struct contest {
 	double speed[CELLS][RUNS][SHAPES_MAX]; /* median of ln(time of shape / time of ours) */
 };
 
+static struct random random_state = {20261130};
 static unsigned more = 1; /* times the rounds of the table above */
-
-static uint64_t chance(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n)
-{
-	qsort(x, n, sizeof(*x), ascending);
-	return (x[(n - 1) / 2] + x[n / 2]) / 2;
-}
 
 /* --- one sample --- */
 
@@ -132,7 +112,8 @@ static unsigned char *place(const struct cell *cell, unsigned char *arena)
 {
 	if (cell->bytes == LARGEST)
 		return arena;
-	return arena + chance() % (LARGEST / HUGE_PAGE) * HUGE_PAGE + chance() % 16 * 4096;
+	return arena + random_below(&random_state, LARGEST / HUGE_PAGE) * HUGE_PAGE +
+	       random_below(&random_state, 16) * 4096;
 }
 
 /* --- a run: rounds on one mapping --- */
@@ -159,18 +140,6 @@ static void unmap_arena(unsigned char *arena)
 	munmap(arena, LARGEST + HUGE_PAGE);
 }
 
-static void shuffle(unsigned *order, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		order[i] = i;
-	for (unsigned i = count - 1; i > 0; i--) {
-		const unsigned j = (unsigned)(chance() % (i + 1)), kept = order[i];
-
-		order[i] = order[j];
-		order[j] = kept;
-	}
-}
-
 static void run_cell(struct contest *contest, unsigned index, unsigned run, unsigned char *arena)
 {
 	const struct cell *cell = &cells[index];
@@ -182,14 +151,16 @@ static void run_cell(struct contest *contest, unsigned index, unsigned run, unsi
 	for (unsigned round = 0; round < rounds; round++) {
 		unsigned char *at = place(cell, arena);
 
-		shuffle(order, contest->count);
+		for (unsigned i = 0; i < contest->count; i++)
+			order[i] = i;
+		random_shuffle(&random_state, order, contest->count);
 		for (unsigned i = 0; i < contest->count; i++)
 			ticks[order[i]] = (double)sample(cell, contest->clear[order[i]], at);
 		for (unsigned i = 0; i < contest->count; i++)
 			ratios[i][round] = log(ticks[i] / ticks[0]);
 	}
 	for (unsigned i = 0; i < contest->count; i++)
-		contest->speed[index][run][i] = median(ratios[i], rounds);
+		contest->speed[index][run][i] = stats_median(ratios[i], rounds);
 }
 
 /* --- the report --- */
@@ -207,7 +178,7 @@ static struct summary summarise(const struct contest *contest, unsigned cell, un
 
 	for (unsigned run = first; run < RUNS; run += step)
 		x[n++] = contest->speed[cell][run][shape];
-	return (struct summary){exp(median(x, n)), exp(x[0]), exp(x[n - 1])};
+	return (struct summary){exp(stats_median(x, n)), exp(stats_quantile(x, n, 0)), exp(stats_quantile(x, n, 1))};
 }
 
 static unsigned best_shape(const struct contest *contest, unsigned cell)
