@@ -72,7 +72,7 @@ static const char *remedy(int code)
 	case -EROFS:
 		return ": let it be written where it is kept, or keep it elsewhere";
 	case -ESTALE:
-		return ": it was moved or removed while it was open, and is opened anew at the next start";
+		return ": it was moved or removed while it was open; calibrd opens it anew";
 	default:
 		return "";
 	}
@@ -122,8 +122,9 @@ int sql_open(struct sql **out, const char *path, bool writable, struct pc_why *w
 		return pc_why(why, -ENOMEM, "database: out of memory");
 	sql->writable = writable;
 	int flags = writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, r;
-	/* No pages in advance, 85 KiB that sql_rest() could not give back. Of no effect from the second database on. */
+	/* Nothing in advance that sql_rest() could not give back. Of no effect from the second database on. */
 	sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
+	sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
 	if (sqlite3_open_v2(path, &sql->db, flags | SQLITE_OPEN_EXRESCODE, NULL) != SQLITE_OK)
 		r = fail(sql, "open", why);
 	else
@@ -138,12 +139,19 @@ int sql_open(struct sql **out, const char *path, bool writable, struct pc_why *w
 	return 0;
 }
 
+static void forget(struct sql *sql)
+{
+	for (size_t i = 0; i < sql->count; i++) {
+		sqlite3_finalize(sql->prepared[i]); /* repeats the error of the last step, which was reported then */
+		sql->prepared[i] = NULL;
+	}
+}
+
 struct sql *sql_close(struct sql *sql)
 {
 	if (!sql)
 		return NULL;
-	for (size_t i = 0; i < sql->count; i++)
-		sqlite3_finalize(sql->prepared[i]); /* repeats the error of the last step, which was reported then */
+	forget(sql);
 	free(sql->prepared);
 	sqlite3_close_v2(sql->db);
 	free(sql);
@@ -152,26 +160,34 @@ struct sql *sql_close(struct sql *sql)
 
 void sql_rest(struct sql *sql)
 {
+	forget(sql);
 	sqlite3_db_release_memory(sql->db);
+}
+
+static int prepare(struct sql *sql, size_t statement, struct pc_why *why)
+{
+	int code;
+	if (sql->prepared[statement])
+		return 0;
+	code = sqlite3_prepare_v3(sql->db, sql->table[statement].text, -1, SQLITE_PREPARE_PERSISTENT,
+	                          &sql->prepared[statement], NULL);
+	if (code == SQLITE_ERROR)
+		return pc_why(why, -EUCLEAN, "database: its tables are not what its version says: %s",
+		              sqlite3_errmsg(sql->db));
+	return code == SQLITE_OK ? 0 : fail(sql, "prepare", why);
 }
 
 int sql_prepare(struct sql *sql, const struct sql_statement *statements, size_t count, struct pc_why *why)
 {
+	int r = 0;
 	sql->prepared = calloc(count, sizeof(sqlite3_stmt *));
 	if (!sql->prepared)
 		return pc_why(why, -ENOMEM, "database: out of memory");
 	sql->table = statements;
 	sql->count = count;
-	for (size_t i = 0; i < count; i++) {
-		int code = sqlite3_prepare_v3(sql->db, statements[i].text, -1, SQLITE_PREPARE_PERSISTENT,
-		                              &sql->prepared[i], NULL);
-		if (code == SQLITE_ERROR)
-			return pc_why(why, -EUCLEAN, "database: its tables are not what its version says: %s",
-			              sqlite3_errmsg(sql->db));
-		if (code != SQLITE_OK)
-			return fail(sql, "prepare", why);
-	}
-	return 0;
+	for (size_t i = 0; r >= 0 && i < count; i++)
+		r = prepare(sql, i, why);
+	return r;
 }
 
 int sql_check(struct sql *sql, struct pc_why *why)
@@ -279,6 +295,9 @@ static int bind_field(sqlite3_stmt *statement, int i, const struct sql_field *fi
 
 int sql_start(struct sql *sql, unsigned statement, const void *record, struct pc_why *why)
 {
+	int r = prepare(sql, statement, why);
+	if (r < 0)
+		return r;
 	sqlite3_stmt *prepared = sql->prepared[statement];
 	int count = sqlite3_bind_parameter_count(prepared);
 	for (int i = 1; i <= count; i++) {

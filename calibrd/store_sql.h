@@ -51,7 +51,8 @@ struct sql;
 int sql_open(struct sql **out, const char *path, bool writable, struct pc_why *why);
 struct sql *sql_close(struct sql *sql);
 
-/* Gives back the page cache, up to 2 MiB, until something is read again. */
+/* Gives back the page cache and the prepared statements until something is asked again. Not within sql_start() and
+ * sql_stop(). */
 void sql_rest(struct sql *sql);
 
 /* Fails with -EUCLEAN where a table or column is missing. */
