@@ -27,12 +27,9 @@ bool looking_worth_publishing(struct service *service, const struct calibration 
 
 int looking_refresh(struct service *service, struct pc_why *why)
 {
-	int r;
-
 	pc_document_free(service->old);
 	service->old = NULL;
-	r = settle_last(service->store, service->topology->id, &service->old, why);
-	return r;
+	return settle_last(service->store, service->topology->id, &service->old, why);
 }
 
 /* known: NULL: this topology has not been measured; a policy may have been imported for it. */
@@ -232,8 +229,9 @@ int looking_open(struct service *service, struct pc_why *why)
 	if (service->store != NULL && !service->place.fallback)
 		return 0;
 	r = open_store(service, renamed, why);
-	if (renamed[0] != '\0')
-		log_warning("%s was damaged: it is kept as %s, and a new one begun", service->config.database, renamed);
+	if (renamed[0] != '\0') /* home's or what stands in for it, with ".damaged-N" behind */
+		log_warning("%.*s was damaged: it is kept as %s, and a new one begun",
+		            (int)(strstr(renamed, ".damaged-") - renamed), renamed, renamed);
 	return r;
 }
 

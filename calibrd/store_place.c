@@ -112,10 +112,13 @@ static bool seed(struct store *spare, const struct store_place *place)
 static int open_home(struct store **out, const struct store_place *place, char renamed[512], struct pc_why *why)
 {
 	struct store *store = NULL;
+	char real[STORE_PATH]; /* where a link leads, there must be room */
 	int r = store_open(&store, place->home, STORE_WRITE, renamed, why);
 
 	if (r == 0 && place->spare[0] != '\0')
-		r = store_file_room(place->home, why);
+		r = store_file_locate(real, place->home, 0, why);
+	if (r == 0 && place->spare[0] != '\0')
+		r = store_file_room(real, why);
 	if (r < 0) {
 		store_close(store);
 		return r;
@@ -137,11 +140,14 @@ static int refuse_foreign(const struct store_place *place, struct pc_why *why)
 static int stand_in(struct store **out, struct store_place *place, int code, char renamed[512], struct pc_why *why)
 {
 	struct pc_why reason = *why, trouble;
+	char damaged[512] = "";
 	int r = refuse_foreign(place, why);
 
 	if (r < 0)
 		return r;
-	r = store_open(out, place->spare, STORE_WRITE, renamed, &trouble);
+	r = store_open(out, place->spare, STORE_WRITE, damaged, &trouble);
+	if (renamed[0] == '\0') /* home's own goes before */
+		strcpy(renamed, damaged);
 	if (r == -EBUSY)
 		return pc_why(why, r, "%s", trouble.text);
 	if (r < 0)
