@@ -48,7 +48,7 @@ static int load(struct store *store, const char *topology, struct calibration *o
 		              topology == NULL ? "" : topology);
 	if (r < 0 || data == NULL)
 		return r;
-	r = pool_read(data, store, out, NULL, why);
+	r = pool_read(data, store, out, why);
 	if (r < 0)
 		store_calibration_free(out);
 	return r;

@@ -53,7 +53,6 @@ int pool_collect(struct dataset *out, struct store *store, const struct calibrat
 int pool_count(struct store *store, const struct calibration *calibration, unsigned *used, struct pc_why *why);
 
 /* The same for whoever has no samples in hand. Without any rounds left of its own, series without rounds. */
-int pool_read(struct dataset *out, struct store *store, const struct calibration *calibration, unsigned *used,
-              struct pc_why *why);
+int pool_read(struct dataset *out, struct store *store, const struct calibration *calibration, struct pc_why *why);
 
 #endif

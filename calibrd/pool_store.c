@@ -102,15 +102,14 @@ int pool_count(struct store *store, const struct calibration *calibration, unsig
 	return r;
 }
 
-int pool_read(struct dataset *out, struct store *store, const struct calibration *calibration, unsigned *used,
-              struct pc_why *why)
+int pool_read(struct dataset *out, struct store *store, const struct calibration *calibration, struct pc_why *why)
 {
 	struct dataset own = {0};
 	int r = store_series(store, calibration->id, &own, why);
 
 	*out = (struct dataset){0};
 	if (r == 0)
-		r = pool_collect(out, store, calibration, &own, used, why);
+		r = pool_collect(out, store, calibration, &own, NULL, why);
 	dataset_clear(&own);
 	return r;
 }

@@ -273,5 +273,6 @@ void probe_fit(const struct probe_set *set, const struct dataset *data, const st
 		return;
 	}
 	out->wrong = wrong_from(set, out->from, knee_bytes, out->slow_ns);
-	snprintf(out->reason, sizeof(out->reason), "%.1f %% of single looks on the wrong side", 100 * errors);
+	snprintf(out->reason, sizeof(out->reason), "%.1f %% of single looks on the wrong side, %.1f %% of probes",
+	         100 * errors, 100 * out->wrong);
 }

@@ -33,7 +33,7 @@ static int write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-int worker_flush(struct worker *worker)
+static int flush(struct worker *worker)
 {
 	int r = write_all(worker->out, worker->records, worker->held * sizeof(worker->records[0]));
 
@@ -45,7 +45,7 @@ int worker_say(struct worker *worker, struct record record)
 {
 	record.number = worker->number++;
 	worker->records[worker->held++] = record;
-	return worker->held == WORKER_BATCH ? worker_flush(worker) : 0;
+	return worker->held == WORKER_BATCH ? flush(worker) : 0;
 }
 
 int worker_say_whole(struct worker *worker, enum record_kind kind, const void *whole, size_t size)
@@ -67,7 +67,7 @@ int worker_say_progress(void *context, unsigned epoch, unsigned epochs, double s
 	worker->percent = percent;
 	worker->epoch = epoch;
 	r = worker_say(worker, (struct record){.kind = RECORD_PROGRESS, .u.progress = {epoch, epochs, share}});
-	return r < 0 ? r : worker_flush(worker);
+	return r < 0 ? r : flush(worker);
 }
 
 /* --- what both tasks begin and end with -------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static int try_kernel(struct worker *worker, unsigned row, uint32_t *passed, str
 	if (trial == TRIAL_PASSED)
 		*passed |= 1u << row;
 	r = worker_say(worker, (struct record){.kind = RECORD_TRIAL, .u.trial = {row, (uint32_t)trial}});
-	return r < 0 ? r : worker_flush(worker);
+	return r < 0 ? r : flush(worker);
 }
 
 int worker_try_kernels(struct worker *worker, uint32_t excluded, uint32_t *passed, struct pc_why *why)
@@ -130,7 +130,7 @@ int worker_end(struct worker *worker, int r, const struct pc_why *why)
 	if (e == 0)
 		e = worker_say(worker, (struct record){.kind = RECORD_END, .u.end = {r, worker->taints}});
 	if (e == 0)
-		e = worker_flush(worker);
+		e = flush(worker);
 	free(worker);
 	return r == 0 && e == 0 ? 0 : 1;
 }

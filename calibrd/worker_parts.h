@@ -21,7 +21,6 @@ struct worker {
 
 /* 0 or -errno: the parent is gone. */
 int worker_say(struct worker *worker, struct record record);
-int worker_flush(struct worker *worker);
 
 /* Anything larger than a record, in pieces. */
 int worker_say_whole(struct worker *worker, enum record_kind kind, const void *whole, size_t size);
