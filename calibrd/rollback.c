@@ -121,6 +121,11 @@ static int pin_all(struct pinned *out, const struct pc_document *from, const str
 
 /* --- what stands ------------------------------------------------------------------------------------------------- */
 
+static const char *wished(const struct published *row)
+{
+	return strcmp(row->source, IMPORT_SOURCE) == 0 ? "imported" : "rolled back to";
+}
+
 static bool is_wish(const struct published *row)
 {
 	return strcmp(row->source, ROLLBACK_SOURCE) == 0 || strcmp(row->source, IMPORT_SOURCE) == 0;
@@ -168,7 +173,7 @@ static int load(const struct settlement *what, const struct published *found, st
 	if (r == 0 || (r < 0 && r != -EUCLEAN && r != -EBADMSG && r != -EPROTONOSUPPORT))
 		return r;
 	log_warning("generation %" PRIu64 ", which was %s, can't be read any more: decided anew", found->generation,
-	            strcmp(found->source, IMPORT_SOURCE) == 0 ? "imported" : "rolled back to");
+	            wished(found));
 	return 1;
 }
 
@@ -179,9 +184,7 @@ static uint32_t say_barred(const struct settlement *what, const struct published
 
 	for (unsigned k = 0; k < pc_kernel_count; k++)
 		if ((kernels >> k & 1) != 0)
-			log_warning("the policy that was %s chooses %s, which %s: %s",
-			            strcmp(row->source, IMPORT_SOURCE) == 0 ? "imported" : "rolled back to",
-			            pc_kernels[k].name,
+			log_warning("the policy that was %s chooses %s, which %s: %s", wished(row), pc_kernels[k].name,
 			            (exclude >> k & 1) != 0 ? "calibrd.yaml excludes" : "failed its trial",
 			            what->calibration != NULL ? "decided anew" : "libc instead");
 	return kernels;
@@ -221,7 +224,7 @@ int rollback_stand(const struct settlement *what, struct pc_why *why)
 
 /* As if it had been published, for rollback_stand() to find: the pins are no part of the wish. */
 static int record(const struct settlement *what, const struct pc_document *document, int64_t calibration,
-                  struct pc_why *why)
+                  uint64_t *generation, struct pc_why *why)
 {
 	struct published *newest = NULL, row = {.calibration = calibration, .at = time(NULL)};
 	struct pc_document numbered = *document;
@@ -241,6 +244,7 @@ static int record(const struct settlement *what, const struct pc_document *docum
 	if (r == 0)
 		r = store_publish(what->store, &row, why);
 	free(row.yaml);
+	*generation = row.generation;
 	return r;
 }
 
@@ -260,12 +264,20 @@ static int publish_pinned(const struct settlement *what, const struct pc_documen
                           const struct pc_document *pinned, int64_t calibration, struct pc_why *why)
 {
 	struct settlement as = *what;
+	struct pc_why trouble;
+	uint64_t wish = 0; /* its number, once it is recorded */
 	int r = is_last(what, pinned, why);
 
 	if (r == 0)
-		r = record(what, document, calibration, why);
+		r = record(what, document, calibration, &wish, why);
+	if (r < 0)
+		return r;
 	as.source = "restart";
-	return r < 0 ? r : settle_document(&as, pinned, calibration, why);
+	r = settle_document(&as, pinned, calibration, why);
+	/* What was refused must not come by itself later. */
+	if (r < 0 && wish > 0 && store_retract(what->store, wish, &trouble) < 0)
+		log_error("%s", trouble.text);
+	return r;
 }
 
 int rollback_publish(const struct settlement *what, const struct pc_document *document, int64_t calibration,

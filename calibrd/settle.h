@@ -26,7 +26,7 @@ struct settlement {
 	const struct calibration *calibration; /* done: knee, probe, quality and faulted are read */
 	const struct dataset *data;            /* its own; NULL: publish `old` again as it is */
 	const struct pc_document *old;         /* last published for this topology, or NULL */
-	const char *source;                    /* "calibration", "restart" */
+	const char *source;                    /* "calibration", "restart", "rollback", "import" */
 	char *where;                           /* PUBLISH_PATH bytes: set to the policy's place once it is published */
 	uint64_t *generation;                  /* likewise, to the number it has there; may be NULL */
 };

@@ -104,6 +104,8 @@ struct published {
 
 /* -EEXIST: that generation has been published. */
 int store_publish(struct store *store, const struct published *published, struct pc_why *why);
+/* It never came to be: 0, also where there is no such generation. */
+int store_retract(struct store *store, uint64_t generation, struct pc_why *why);
 /* Newest publication for a topology (NULL: of any). 0, 1 none, -errno. yaml belongs to the caller: free(). */
 int store_published(struct store *store, const char *topology, struct published *out, struct pc_why *why);
 /* That generation. 0, 1 none, -errno. */

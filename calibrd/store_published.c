@@ -29,6 +29,12 @@ int store_publish(struct store *store, const struct published *published, struct
 	return r < 0 ? r : 0;
 }
 
+int store_retract(struct store *store, uint64_t generation, struct pc_why *why)
+{
+	int r = sql_run(store->sql, RETRACT_PUBLISHED, &(struct published_row){.p.generation = generation}, why);
+	return r < 0 ? r : 0;
+}
+
 static int load(struct store *store, enum statement statement, struct published_row *row, struct published *out,
                 struct pc_why *why)
 {

@@ -174,6 +174,7 @@ const struct sql_statement store_statements[STATEMENTS] = {
 		"INSERT INTO published (generation, calibration, topology, source, at, yaml, hash, newest) "
 		"VALUES (:generation, nullif(:calibration, 0), :topology, :source, :at, :yaml, :hash, " NEWEST ")",
 		published_fields},
+	[RETRACT_PUBLISHED] = {"DELETE FROM published WHERE generation = :generation", published_fields},
 	[LOAD_PUBLISHED] = {
 		PUBLISHED_COLUMNS "WHERE :wanted IS NULL OR topology = :wanted ORDER BY generation DESC LIMIT 1",
 		published_fields},

@@ -210,6 +210,27 @@ static void rolls_back_under_pins(void)
 	stop();
 }
 
+/* A wish that could not be published is none: nothing of it comes into force later. */
+static void a_refused_wish_is_forgotten(void)
+{
+	struct pin pin = {PAGECLEAR_COLD, PC_FLUSHED, false, 1024, 2048, 0};
+	uint64_t published = 0;
+	char kept[sizeof(config.policy)];
+
+	start();
+	strcpy(kept, config.policy);
+	strcpy(config.policy, "/nonexistent/policy.yaml");
+	config.pins = &pin;
+	for (config.pin_count = 0; config.pin_count < 2; config.pin_count++) {
+		CU_ASSERT(rollback_to(&what, 1, &published, &why) < 0);
+		CU_ASSERT_EQUAL(rollback_stand(&what, &why), 2);
+	}
+	config.pin_count = 0;
+	strcpy(config.policy, kept);
+	CU_ASSERT_EQUAL(second_rule(), 8192);
+	stop();
+}
+
 static void refused(uint64_t generation, int code, const char *reason)
 {
 	uint64_t published = 77;
@@ -279,6 +300,7 @@ static const struct unit_test tests[] = {
 	{"a text that was damaged", a_text_that_was_damaged},
 	{"rolls back", rolls_back},
 	{"rolls back under pins", rolls_back_under_pins},
+	{"a refused wish is forgotten", a_refused_wish_is_forgotten},
 	{"generations that there are not", generations_that_there_are_not},
 	{"rollbacks to another host's", rollbacks_to_another_host},
 	{"rollbacks to barred kernels", rollbacks_to_barred_kernels},
