@@ -10,8 +10,7 @@
 #include "calibrd/plan.h"
 
 static const char instead[] = "`systemctl start calibrd` starts it, `calibrd --once --force` measures in the "
-			      "foreground (--database, --policy "
-			      "say where to)";
+			      "foreground (--database, --policy say where to)";
 
 static enum outcome parse(struct args *args, struct calibctl *ctl, const char **effort, bool *wait)
 {

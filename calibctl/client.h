@@ -38,6 +38,7 @@ struct client_view {
 	char policy_path[1024];
 	char version[32];
 };
+/* Never positive: they are for everyone. */
 int client_view(struct client *client, struct client_view *out, struct pc_why *why);
 
 /* effort: a name, or "" for calibrd's own choice. */

@@ -90,5 +90,5 @@ int client_view(struct client *client, struct client_view *out, struct pc_why *w
 	if (r == 0 && read_properties(reply, out) < 0)
 		r = pc_why(why, -EPROTO, "what calibrd tells of itself makes no sense: is it of another version?");
 	sd_bus_message_unref(reply);
-	return r;
+	return r > 0 ? -r : r; /* properties are for everyone: a refusal is out of order */
 }

@@ -13,8 +13,7 @@ void status_calibrd_look(struct status_calibrd *out)
 
 	out->code = client_open(&client, &out->why);
 	if (out->code == 0) {
-		int r = client_view(client, &out->view, &out->why);
-		out->code = r > 0 ? -r : r; /* properties are for everyone: a refusal is out of order */
+		out->code = client_view(client, &out->view, &out->why);
 	}
 	client_close(client);
 }

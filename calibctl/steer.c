@@ -69,7 +69,7 @@ enum outcome steer_follow(struct client *client, uint64_t job, double seconds, s
 	name_job(job, name);
 	job_words(&out->view, words);
 	if (r == -EINTR)
-		say_left(out->view.job);
+		say_left(job != 0 ? job : out->view.job);
 	else if (r == FOLLOW_TIME_UP)
 		fprintf(stderr, "calibctl: the time is up, and calibrd is still %s%s%s\n", words,
 		        out->view.reason[0] != '\0' ? ": " : "", out->view.reason);
@@ -127,7 +127,7 @@ enum outcome steer_tell(struct client *client, const struct calibctl *ctl, struc
 	int r = client_view(client, &followed->view, &why);
 
 	if (r != 0 && followed->end == NULL)
-		return steer_failed(r < 0 ? r : -r, &why);
+		return steer_failed(r, &why);
 	if (followed->end != NULL)
 		outcome = job_judge(followed->end);
 	else
