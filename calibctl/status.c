@@ -55,10 +55,10 @@ static void look_at_policy(struct status *status, const struct calibctl *ctl)
 
 	if (subject_open(&status->subject, ctl, &status->unreadable) < 0)
 		worry(status, "%s", status->unreadable.text);
-	else if (subject->document == NULL && status->calibrd.code != 0)
+	else if (subject->document == NULL && (status->calibrd.code != 0 || where_is_off(&subject->where)))
 		worry(status, "no policy: %s", subject->verdict.text);
 	else if (subject->document == NULL)
-		worry(status, "no policy where programs look for one; what calibrd is at is told above");
+		worry(status, "no policy where programs look for one; calibrd is %s", status->calibrd.view.state);
 	else if (subject->foreign)
 		worry(status, "the policy is not for this host: %s. The library does not use it here.",
 		      subject->verdict.text);
