@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calibrd/quiet.h"
+
 static const char variable[] = "GLIBC_TUNABLES=";
 
 /* This process' environment but for GLIBC_TUNABLES; for free(). `own` must outlive it. */
@@ -61,10 +63,7 @@ static int start(const struct child_ask *ask, int out, pid_t *pid)
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(quiet_clock_ns(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* Until its end, or what stops it. */

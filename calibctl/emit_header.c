@@ -11,7 +11,7 @@
 #include "calibctl/words.h"
 #include "pageclear/policy.h"
 
-enum { TEXT = 96, IDENTIFIER = 16, KERNELS_MAX = PC_TABLES_MAX * PC_RULES_MAX, CHUNK_LEAST = 4096 };
+enum { TEXT = 96, IDENTIFIER = 16, KERNELS_MAX = PC_TABLES_MAX * PC_RULES_MAX };
 
 /* Names as the rules have them, each once; libc, which stands in where there is no table, first. */
 struct names {
@@ -210,7 +210,7 @@ static void write_rules(FILE *out, const struct pc_table *table)
 	fprintf(out, "static const struct pageclear_table_rule pageclear_table_%s[%zu] = {\n", name, table->rule_count);
 	for (size_t i = 0; i < table->rule_count; i++) {
 		const struct pc_rule *rule = &table->rules[i];
-		uint64_t chunk = rule->chunk > 0 && rule->chunk < CHUNK_LEAST ? CHUNK_LEAST : rule->chunk;
+		uint64_t chunk = rule->chunk > 0 && rule->chunk < PC_CHUNK_LEAST ? PC_CHUNK_LEAST : rule->chunk;
 
 		fprintf(out, "\t{%" PRIu64 "ull, %" PRIu64 "ull, PAGECLEAR_TABLE_KERNEL_%s},\n", rule->from, chunk,
 		        identifier(rule->kernel, word));

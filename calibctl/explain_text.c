@@ -13,7 +13,7 @@
 #include "calibrd/decide.h"
 #include "pageclear/policy.h"
 
-enum { INLINE_MOST = 256, CHUNK_LEAST = 4096 }; /* as in pageclear/policy.h */
+enum { INLINE_MOST = 256 }; /* as in pageclear/policy.h */
 
 /* --- the rule ---------------------------------------------------------------------------------------------------- */
 
@@ -72,8 +72,8 @@ static void print_rule(const struct explanation *explanation, enum pc_prior prio
 	rule_words(explanation, answer, words, sizeof(words));
 	output_field("rule", "%s%s%s", name, colon, words);
 	uint64_t chunk = answer->table->rules[answer->rule].chunk;
-	if (chunk > 0 && chunk < CHUNK_LEAST)
-		output_field("", "(the library counts a chunk below %d bytes as that much)", CHUNK_LEAST);
+	if (chunk > 0 && chunk < PC_CHUNK_LEAST)
+		output_field("", "(the library counts a chunk below %d bytes as that much)", PC_CHUNK_LEAST);
 }
 
 /* Which measured number of threads answers, where it isn't the one asked for. */

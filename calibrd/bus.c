@@ -6,6 +6,7 @@
 
 #include "calibrd/bus_parts.h"
 #include "calibrd/log.h"
+#include "calibrd/quiet.h"
 
 enum {
 	SAY_AFTER_USEC = 3000000,   /* that there is no bus; one that is there has been joined by then */
@@ -240,10 +241,7 @@ int bus_new(struct bus **out, sd_event *event, const char *address, const struct
 
 static uint64_t now_usec(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	return quiet_clock_ns(CLOCK_MONOTONIC) / 1000;
 }
 
 /* sd_bus_flush() waits as long as the bus does. */

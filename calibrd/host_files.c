@@ -51,15 +51,6 @@ int host_load(double *load, const char *root)
 
 /* --- power ------------------------------------------------------------------------------------------------------- */
 
-int host_switch(const char *root, const char *path)
-{
-	char text[16];
-
-	if (topology_text(root, text, sizeof(text), "%s", path) != 0 || (text[0] != '0' && text[0] != '1'))
-		return -1;
-	return text[0] - '0';
-}
-
 /* What the power supplies of a host say together. */
 struct supplies {
 	bool online, offline;   /* some source of power from outside is there, some is not */

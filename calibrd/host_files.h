@@ -22,7 +22,4 @@ int host_load(double *load, const char *root); /* average of the last minute, Na
 /* 1: on mains power, 0: on battery, -1: has no battery, or nothing tells. */
 int host_mains(const char *root);
 
-/* What a file of one digit says, -1 where it is not there. */
-int host_switch(const char *root, const char *path);
-
 #endif

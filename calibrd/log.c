@@ -112,28 +112,6 @@ static void put(enum log_level level, const char *id, const char *text)
 
 /* --- what is asked for ------------------------------------------------------------------------------------------- */
 
-void log_say(enum log_level level, const char *format, ...)
-{
-	char text[TEXT];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	put(level, NULL, text);
-}
-
-void log_event(enum log_event event, enum log_level level, const char *format, ...)
-{
-	char text[TEXT];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	put(level, ids[event], text);
-}
-
 static bool is_news(struct log_once *once, const char *text)
 {
 	if (once->said != NULL && strcmp(once->said, text) == 0)
@@ -143,33 +121,55 @@ static bool is_news(struct log_once *once, const char *text)
 	return true;
 }
 
-bool log_once(struct log_once *once, enum log_level level, const char *format, ...)
+/* once: NULL: whatever was said before; id: NULL: no event. */
+static bool say(struct log_once *once, enum log_level level, const char *id, const char *format, va_list arguments)
 {
 	char text[TEXT];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	if (once != NULL && !is_news(once, text))
+		return false;
+	put(level, id, text);
+	return true;
+}
+
+void log_say(enum log_level level, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(NULL, level, NULL, format, arguments);
+	va_end(arguments);
+}
+
+void log_event(enum log_event event, enum log_level level, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(NULL, level, ids[event], format, arguments);
+	va_end(arguments);
+}
+
+bool log_once(struct log_once *once, enum log_level level, const char *format, ...)
+{
 	va_list arguments;
 	bool news;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	news = say(once, level, NULL, format, arguments);
 	va_end(arguments);
-	news = is_news(once, text);
-	if (news)
-		put(level, NULL, text);
 	return news;
 }
 
 bool log_event_once(struct log_once *once, enum log_event event, enum log_level level, const char *format, ...)
 {
-	char text[TEXT];
 	va_list arguments;
 	bool news;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	news = say(once, level, ids[event], format, arguments);
 	va_end(arguments);
-	news = is_news(once, text);
-	if (news)
-		put(level, log_event_id(event), text);
 	return news;
 }
 

@@ -50,6 +50,13 @@ static void say_trouble(struct service *service, enum task task, const struct pc
 		log_once(once, LOG_LEVEL_ERROR, "%s", why->text);
 }
 
+static void set_back(struct service *service, enum task task, bool noisy, const char *text)
+{
+	agenda_failed(&service->agenda, task, noisy, service_now());
+	service->setback.noisy = noisy;
+	snprintf(service->setback.text, sizeof(service->setback.text), "%s", text);
+}
+
 void service_trouble(struct service *service, int r, const struct pc_why *why)
 {
 	enum task task = service->agenda.task != TASK_NONE ? service->agenda.task : TASK_LOOK;
@@ -60,17 +67,13 @@ void service_trouble(struct service *service, int r, const struct pc_why *why)
 		service_leave(service, 1);
 		return;
 	}
-	agenda_failed(&service->agenda, task, false, service_now());
-	service->setback.noisy = false;
-	snprintf(service->setback.text, sizeof(service->setback.text), "%s", why->text);
+	set_back(service, task, false, why->text);
 	agenda_want(&service->agenda, TASK_LOOK, WISH_ITSELF, "something failed");
 }
 
 void service_noisy(struct service *service, const char *reasons)
 {
-	agenda_failed(&service->agenda, TASK_CALIBRATE, true, service_now());
-	service->setback.noisy = true;
-	snprintf(service->setback.text, sizeof(service->setback.text), "%s", reasons);
+	set_back(service, TASK_CALIBRATE, true, reasons);
 }
 
 void service_look_soon(struct service *service, const char *reason)

@@ -213,11 +213,21 @@ static int look_at_quotas(struct look *look, const char *root)
 
 /* --- clock ------------------------------------------------------------------------------------------------------- */
 
+/* What a file of one digit says, -1 where it is not there. */
+static int read_switch(const char *root, const char *path)
+{
+	char text[16];
+
+	if (topology_text(root, text, sizeof(text), "%s", path) != 0 || (text[0] != '0' && text[0] != '1'))
+		return -1;
+	return text[0] - '0';
+}
+
 static int find_turbo(const char *root)
 {
-	int no_turbo = host_switch(root, "/sys/devices/system/cpu/intel_pstate/no_turbo");
+	int no_turbo = read_switch(root, "/sys/devices/system/cpu/intel_pstate/no_turbo");
 
-	return no_turbo >= 0 ? !no_turbo : host_switch(root, "/sys/devices/system/cpu/cpufreq/boost");
+	return no_turbo >= 0 ? !no_turbo : read_switch(root, "/sys/devices/system/cpu/cpufreq/boost");
 }
 
 /* --- life -------------------------------------------------------------------------------------------------------- */

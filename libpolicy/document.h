@@ -14,8 +14,9 @@
 enum {
 	PC_DOCUMENT_FORMAT = 1,
 	PC_DOCUMENT_MAX_BYTES = 65536,
-	PC_TABLES_MAX = 64, /* that this version knows; others do not count */
-	PC_RULES_MAX = 64,  /* a table */
+	PC_TABLES_MAX = 64,    /* that this version knows; others do not count */
+	PC_RULES_MAX = 64,     /* a table */
+	PC_CHUNK_LEAST = 4096, /* a smaller chunk counts as this: below a page the calls themselves cost */
 	PC_CPUS_MAX = 8,
 };
 

@@ -21,7 +21,6 @@ const char pc_arch[] = "other";
 #endif
 
 enum {
-	CHUNK_LEAST = 4096, /* below a page the calls themselves cost */
 	STRUCT_MOST = 4096, /* a caller's struct is never larger; more is a size that was never set */
 	/* The sizes of the first version, for good: a caller's struct may be older than this library's. */
 	QUERY_FIRST = offsetof(struct pageclear_query, threads) + sizeof(unsigned),
@@ -82,7 +81,7 @@ static size_t clamp_chunk(uint64_t chunk)
 {
 	if (chunk > SIZE_MAX)
 		return 0;
-	return chunk > 0 && chunk < CHUNK_LEAST ? CHUNK_LEAST : (size_t)chunk;
+	return chunk > 0 && chunk < PC_CHUNK_LEAST ? PC_CHUNK_LEAST : (size_t)chunk;
 }
 
 static size_t clamp_size(uint64_t size)
