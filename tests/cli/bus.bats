@@ -14,7 +14,7 @@ setup_file() {
 	make_folder
 	export IMPOSSIBLE="" STAND=$W/tool-bus_stand
 	cp "${BUS_STAND:-$B/tool-bus_stand}" "$STAND"
-	command -v dbus-daemon busctl dbus-send dbus-monitor >/dev/null || IMPOSSIBLE="dbus-daemon, dbus-send, dbus-monitor or busctl is missing"
+	type dbus-daemon busctl dbus-send dbus-monitor >/dev/null 2>&1 || IMPOSSIBLE="dbus-daemon, dbus-send, dbus-monitor or busctl is missing"
 }
 
 teardown_file() {

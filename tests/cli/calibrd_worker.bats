@@ -52,6 +52,7 @@ lives_on() {
 	holds "left out, since their trial failed on this host: t_sigill t_segv t_wrong t_canary t_hang"
 	[ "$(ask "$D" "SELECT faulted FROM calibration")" = "t_sigill t_segv t_wrong t_canary t_hang" ]
 	without t_ "$P"
+	without "error:" "$LOG"
 	lives_on
 }
 

@@ -397,6 +397,8 @@ teardown_file() {
 	run -1 "$CTL" status --json
 	[ -e /run/pageclear/policy.yaml ] || [ -e /etc/pageclear/policy.yaml ] ||
 		jq -e '.attention | any(. == "calibrd could not do what it had to: the database cannot be opened")' <<<"$output"
+	PAGECLEAR_POLICY=builtin run "$CTL" status --json
+	jq -e '.attention | any(contains("$PAGECLEAR_POLICY is `builtin`"))' <<<"$output"
 	run "$CTL" status --json --policy tests/data/calibctl/foreign.yaml
 	jq -e '.attention | all(contains("calibrd could not") | not)' <<<"$output"
 }

@@ -51,14 +51,16 @@ installed() {
 	export CALIBRD W N
 	VAR=ro installed '
 		once
-		[ -s $away ] && sound $away
+		[ -s $away ]
+		sound $away
 		once
 		[ "$(calibrations $away)" -eq 1 ]
 		once --force
 		[ "$(calibrations $away)" -eq 2 ]
 		mount -o remount,rw /var/lib
 		once
-		[ ! -e $away ] && sound $home
+		[ ! -e $away ]
+		sound $home
 		[ "$(calibrations $home)" -eq 2 ]
 		once
 		ls -A /var/lib/pageclear /run/pageclear
@@ -111,7 +113,8 @@ installed() {
 		once
 		once --force
 		[ "$(calibrations $away)" -eq 2 ]
-		sound $home && sound $away
+		sound $home
+		sound $away
 		rm /var/lib/fill
 		once
 		[ "$(calibrations $home)" -eq 2 ]
@@ -161,7 +164,8 @@ installed() {
 		for ((i = 0; i < 600; i++)); do [ -e $away ] || break; sleep 0.05; done
 		kill $!
 		wait $!
-		[ ! -e $away ] && sound $home
+		[ ! -e $away ]
+		sound $home
 		[ "$(calibrations $home)" -eq 1 ]
 	'
 	[ "$(grep -c "measurements are kept in" "$LOG")" -eq 1 ]

@@ -8,6 +8,7 @@
 #include "calibrd/stats.h"
 #include "tests/sim/hosts.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/same_data.h"
 
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
@@ -483,34 +484,17 @@ static void test_errors_are_passed_up(void)
 	dataset_clear(&outcome->data);
 }
 
-static bool same(const struct dataset *a, const struct dataset *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		const struct series *x = &a->series[i], *y = &b->series[i];
-
-		if (series_compare(&x->key, &y->key) != 0 || x->count != y->count || x->tainted != y->tainted)
-			return false;
-		for (size_t k = 0; k < x->count; k++)
-			if (x->rounds[k].ns != y->rounds[k].ns || x->rounds[k].round != y->rounds[k].round ||
-			    x->rounds[k].epoch != y->rounds[k].epoch)
-				return false;
-	}
-	return true;
-}
-
 static void test_the_same_seed_gives_the_same_run(void)
 {
 	struct setting setting = quick();
 	struct dataset first = run(&setting, (struct listener){0})->data;
 	struct outcome *second = run(&setting, (struct listener){0});
 
-	CU_ASSERT_TRUE(same(&first, &second->data));
+	CU_ASSERT_TRUE(dataset_same(&first, &second->data));
 	dataset_clear(&second->data);
 	setting.seed = 2;
 	second = run(&setting, (struct listener){0});
-	CU_ASSERT_FALSE(same(&first, &second->data));
+	CU_ASSERT_FALSE(dataset_same(&first, &second->data));
 	dataset_clear(&second->data);
 	dataset_clear(&first);
 }

@@ -7,6 +7,7 @@
 
 #include "pageclear/policy.h"
 #include "tests/sim/hosts.h"
+#include "tests/sim/zen3.h"
 #include "tests/unit/harness.h"
 
 #define KIB ((uint64_t)1024)
@@ -19,16 +20,6 @@ static struct sim_host host;
 static bool goes_round(unsigned kernel)
 {
 	return pc_kernels[kernel].family == PC_NONTEMPORAL || pc_kernels[kernel].family == PC_LINE;
-}
-
-static bool zen3(void)
-{
-	if (pc_kernel_find("clzero") == NULL) {
-		unit_skip("the host is an x86 one");
-		return false;
-	}
-	host_zen3(&host);
-	return true;
 }
 
 /* --- truth ------------------------------------------------------------------------------------------------------- */
@@ -76,7 +67,7 @@ static void test_what_is_chosen_costs_little_more_than_the_best(void)
 {
 	struct regret regret = {0};
 
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	for (uint64_t seed = 1; seed <= calibrate_seeds(SEEDS); seed++) {
 		struct calibrated calibration;
@@ -110,7 +101,7 @@ static void expect_side(const struct decision *decision, unsigned intent, enum p
 /* Where the prototype's figures differ by half or more: 999 of 1000 answers are right. */
 static void test_what_is_plain_is_found(void)
 {
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	asked = missed = 0;
 	for (enum effort effort = EFFORT_QUICK; effort <= EFFORT_STANDARD; effort++)
@@ -162,7 +153,7 @@ static void test_a_changed_host_gets_new_rules(void)
 	struct calibrated first, second;
 	struct pc_document old;
 
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	asked = missed = 0;
 	CU_ASSERT_EQUAL_FATAL(calibrate(&first, &host, &sim_noise_guest, EFFORT_STANDARD, 1), 0);

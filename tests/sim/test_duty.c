@@ -12,6 +12,7 @@
 #include "libpolicy/policy.h"
 #include "tests/sim/hosts.h"
 #include "tests/unit/harness.h"
+#include "tests/unit/same_data.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -85,23 +86,6 @@ static void test_budgets_are_of_busy_time(void)
 		}
 }
 
-static bool same(const struct dataset *a, const struct dataset *b)
-{
-	if (a->count != b->count || a->count == 0)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		const struct series *x = &a->series[i], *y = &b->series[i];
-
-		if (series_compare(&x->key, &y->key) != 0 || x->count != y->count || x->tainted != y->tainted)
-			return false;
-		for (size_t k = 0; k < x->count; k++)
-			if (x->rounds[k].ns != y->rounds[k].ns || x->rounds[k].round != y->rounds[k].round ||
-			    x->rounds[k].epoch != y->rounds[k].epoch)
-				return false;
-	}
-	return true;
-}
-
 /* Who plans cannot tell that there were rests: to the bit. */
 static void test_the_same_is_measured(void)
 {
@@ -113,7 +97,7 @@ static void test_the_same_is_measured(void)
 		struct dataset data;
 
 		calibrate_with(duties[i], EFFORT_QUICK, &data);
-		CU_ASSERT_TRUE(same(&whole, &data));
+		CU_ASSERT_TRUE(dataset_same(&whole, &data));
 		dataset_clear(&data);
 	}
 	dataset_clear(&whole);

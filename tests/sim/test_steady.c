@@ -9,6 +9,7 @@
 #include "tests/sim/calibrate.h"
 #include "tests/sim/hosts.h"
 #include "tests/sim/truth.h"
+#include "tests/sim/zen3.h"
 #include "tests/unit/harness.h"
 
 #define KIB ((uint64_t)1024)
@@ -18,16 +19,6 @@
 enum { MOST = 50, USUAL = 8, FIRST = 3, CHANGES_MOST = 2 };
 
 static struct sim_host host;
-
-static bool zen3(void)
-{
-	if (pc_kernel_find("clzero") == NULL) {
-		unit_skip("the host is an x86 one");
-		return false;
-	}
-	host_zen3(&host);
-	return true;
-}
 
 static unsigned recalibrations(void)
 {
@@ -143,7 +134,7 @@ static void test_rules_do_not_flap(void)
 	                                       .steal = 0.05,
 	                                       .switches = 0.02};
 
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	expect_steady("a shared guest", &sim_noise_guest, CHANGES_MOST);
 	expect_steady("a rough one", &rough, 4 * CHANGES_MOST);
@@ -158,7 +149,7 @@ static void test_a_wandering_knee(void)
 		.within = 0.08, .round = 0.05, .victim = 0.02, .between = 0.04, .knee = 0.3};
 	struct changes changes;
 
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	changes = recalibrate_often("its neighbours come and go", &restless);
 	CU_ASSERT(4 * changes.late <= changes.turns * changes.tables);
@@ -167,7 +158,7 @@ static void test_a_wandering_knee(void)
 /* No kernel is better than another, or two are the best: whoever was chosen first stays. */
 static void test_ties_do_not_flap(void)
 {
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	host.kernel[sim_kernel(&host, "avxnt")] = host.kernel[sim_kernel(&host, "clzero")];
 	host.kernel[sim_kernel(&host, "movnti")] = host.kernel[sim_kernel(&host, "clzero")];
@@ -232,7 +223,7 @@ static void test_a_knee_that_moved_gets_new_rules(void)
 {
 	unsigned seeds = (calibrate_seeds(USUAL) + 1) / 2, good = 0;
 
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	for (uint64_t seed = 1; seed <= seeds; seed++) {
 		struct calibrated policy = {.seconds = 0};

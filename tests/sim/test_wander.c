@@ -11,6 +11,7 @@
 #include "tests/sim/calibrate.h"
 #include "tests/sim/hosts.h"
 #include "tests/sim/truth_parts.h"
+#include "tests/sim/zen3.h"
 #include "tests/unit/harness.h"
 
 #define KIB ((uint64_t)1024)
@@ -21,16 +22,6 @@
 enum { TURNS = 16, MOST = 50, WALKS = 3, FIRST = 3, HOURS = 12 };
 
 static struct sim_host host;
-
-static bool zen3(void)
-{
-	if (pc_kernel_find("clzero") == NULL) {
-		unit_skip("the host is an x86 one");
-		return false;
-	}
-	host_zen3(&host);
-	return true;
-}
 
 static bool many_seeds(void)
 {
@@ -176,7 +167,7 @@ static void test_together_they_stand_firm(void)
 	struct policy alone = {.changes = 0}, together = {.changes = 0};
 	double hours = (double)walks * (turns - FIRST + 1) * HOURS;
 
-	if (!zen3())
+	if (!zen3_here(&host))
 		return;
 	for (uint64_t seed = 1; seed <= walks; seed++) {
 		walk_on(&alone, &together, turns, seed);
@@ -265,20 +256,20 @@ static void expect_new_rules(double factor, unsigned first, unsigned most)
 
 static void test_a_cache_that_grew(void)
 {
-	if (zen3())
+	if (zen3_here(&host))
 		expect_new_rules(2.5, 0, 3);
 }
 
 static void test_a_cache_that_shrank(void)
 {
-	if (zen3())
+	if (zen3_here(&host))
 		expect_new_rules(0.4, 0, 2);
 }
 
 /* What failed a verification is not asked again. */
 static void test_a_change_that_a_verification_found(void)
 {
-	if (zen3()) {
+	if (zen3_here(&host)) {
 		expect_new_rules(2.5, CALM, 2);
 		expect_new_rules(0.4, CALM, 1);
 	}

@@ -34,7 +34,7 @@ container_start() {
 	mkdir "$W/root"
 	if [ "$(id -u)" -ne 0 ]; then
 		IMPOSSIBLE="not root: no container to be had"
-	elif ! command -v systemd-nspawn nsenter unshare >/dev/null; then
+	elif ! type systemd-nspawn nsenter unshare >/dev/null 2>&1; then # false if one is missing
 		IMPOSSIBLE="systemd-nspawn, nsenter or unshare is missing"
 	else
 		launch "$W/boot.log" unshare -m --propagation private bash -euc "$boot"
@@ -42,7 +42,8 @@ container_start() {
 		until_true is_decided
 		grep -qx mounted "$W/boot.log" || IMPOSSIBLE="no overlay to be had: $(cat "$W/boot.log")"
 		[ -n "$IMPOSSIBLE" ] || grep -qx installed "$W/boot.log" || { cat "$W/boot.log"; return 1; }
-		[ -n "$IMPOSSIBLE" ] || until_true is_booted || IMPOSSIBLE="no container came up: $(tail -n 5 "$W/boot.log")"
+		[ -n "$IMPOSSIBLE" ] || { until_true is_booted && ! is_gone "$NSPAWN"; } ||
+			IMPOSSIBLE="no container came up: $(tail -n 5 "$W/boot.log")"
 	fi
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/by_hand.h"
+#include "tests/unit/same_data.h"
 #include "tests/unit/store_sample.h"
 
 enum { EPOCHS = 3, ROUNDS = 6, BYTES = 4096, FIRST_DONE = 1700000000 };
@@ -220,15 +221,7 @@ static void test_fresh_and_remembered_are_the_same(void)
 	store = sample_open(path, STORE_WRITE);
 	CU_ASSERT_EQUAL_FATAL(store_series(store, second.id, &remembered, &why), 0);
 	CU_ASSERT_EQUAL_FATAL(pool_collect(&other, store, &second, &remembered, NULL, &why), 0);
-	CU_ASSERT_EQUAL_FATAL(one.count, other.count);
-	for (size_t i = 0; i < one.count; i++) {
-		CU_ASSERT_EQUAL(series_compare(&one.series[i].key, &other.series[i].key), 0);
-		CU_ASSERT_EQUAL_FATAL(one.series[i].count, other.series[i].count);
-		for (size_t j = 0; j < one.series[i].count; j++)
-			CU_ASSERT(one.series[i].rounds[j].ns == other.series[i].rounds[j].ns &&
-			          one.series[i].rounds[j].epoch == other.series[i].rounds[j].epoch &&
-			          one.series[i].rounds[j].round == other.series[i].rounds[j].round);
-	}
+	CU_ASSERT(dataset_same(&one, &other));
 	dataset_clear(&fresh);
 	dataset_clear(&remembered);
 	dataset_clear(&one);

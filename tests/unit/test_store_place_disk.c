@@ -50,6 +50,17 @@ static int64_t child_remember(struct store *store, int64_t started, uint64_t gen
 	return c.id;
 }
 
+/* With what both knew. */
+static void comes_home(struct store *store)
+{
+	CHILD_CHECK(store_place_return(&store, &place, renamed, &why) == 0);
+	store_close(store);
+	CHILD_CHECK(!exists(spare));
+	CHILD_CHECK(!strcmp(sample_sql(home, "SELECT group_concat(generation || ' ' || calibration) FROM published"),
+	                    "4 1,5 2"));
+	CHILD_CHECK(!strcmp(sample_sql(home, "PRAGMA integrity_check"), "ok"));
+}
+
 static void read_only_home(void)
 {
 	struct store *store = NULL;
@@ -72,12 +83,7 @@ static void read_only_home(void)
 	CHILD_CHECK(!strcmp(sample_sql(spare, "SELECT count(*) FROM calibration"), "2"));
 
 	remount(0, NULL);
-	CHILD_CHECK(store_place_return(&store, &place, renamed, &why) == 0);
-	store_close(store);
-	CHILD_CHECK(!exists(spare));
-	CHILD_CHECK(!strcmp(sample_sql(home, "SELECT group_concat(generation || ' ' || calibration) FROM published"),
-	                    "4 1,5 2"));
-	CHILD_CHECK(!strcmp(sample_sql(home, "PRAGMA integrity_check"), "ok"));
+	comes_home(store);
 }
 
 static void test_read_only_home(void)
@@ -167,12 +173,7 @@ static void full_home(void)
 	CHILD_CHECK(store_place_return(&store, &place, renamed, &why) == -ENOSPC);
 	CHILD_CHECK(!strcmp(sample_sql(home, "SELECT count(*) FROM calibration"), "1"));
 	CHILD_CHECK(unlink("filler") == 0);
-	CHILD_CHECK(store_place_return(&store, &place, renamed, &why) == 0);
-	store_close(store);
-	CHILD_CHECK(!exists(spare));
-	CHILD_CHECK(!strcmp(sample_sql(home, "SELECT group_concat(generation || ' ' || calibration) FROM published"),
-	                    "4 1,5 2"));
-	CHILD_CHECK(!strcmp(sample_sql(home, "PRAGMA integrity_check"), "ok"));
+	comes_home(store);
 }
 
 static void test_full_home(void)
