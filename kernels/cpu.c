@@ -62,12 +62,17 @@ static void ask_cpuid(struct pc_cpuid *id)
 		id->xcr0 = xcr0();
 }
 
+static struct facts facts_of(const struct pc_cpuid *id)
+{
+	return (struct facts){pc_cpuid_features(id), pc_cpuid_line(id)};
+}
+
 static struct facts ask(void)
 {
 	struct pc_cpuid id;
 
 	ask_cpuid(&id);
-	return (struct facts){pc_cpuid_features(&id), pc_cpuid_line(&id)};
+	return facts_of(&id);
 }
 
 int pc_cpu_signature(char *text, size_t size)
@@ -75,7 +80,7 @@ int pc_cpu_signature(char *text, size_t size)
 	struct pc_cpuid id;
 
 	ask_cpuid(&id);
-	remember((struct facts){pc_cpuid_features(&id), pc_cpuid_line(&id)});
+	remember(facts_of(&id));
 	return pc_cpuid_signature(&id, text, size);
 }
 
@@ -143,11 +148,6 @@ static void flush_lines(const char *at, const char *end, size_t line)
 	__sync_synchronize();
 }
 #endif
-
-void pc_cpu_look(void)
-{
-	remember(ask());
-}
 
 static struct facts facts(void)
 {

@@ -18,12 +18,9 @@
 #define PC_CPU_FSRM (1u << 6) /* likewise */
 #define PC_CPU_CLFLUSHOPT (1u << 7)
 
-/* As the CPU said when it was last asked: the first time, by pc_cpu_look() or pc_cpu_signature(). Thread-safe, never
+/* As the CPU said when it was last asked: the first time, or by pc_cpu_signature(). Thread-safe, never
  * fails; 0 where nothing is known. */
 uint32_t pc_cpu_features(void);
-
-/* Asks the CPU anew: live migration or a checkpoint may have brought the process to another. Dear in guests. */
-void pc_cpu_look(void);
 
 /* The bits' names as /proc/cpuinfo spells them, in the order of the bits, separated by spaces; "" for none. Ends in NUL
  * whatever fits; 80 bytes hold all. */
@@ -41,7 +38,8 @@ size_t pc_cpu_line(void);
 
 /* Of the CPU that runs the call: "Vendor family/model/stepping" as decimal numbers, for example "AuthenticAMD 25/1/1";
  * on arm64 "arm64 implementer/part/revision" of MIDR_EL1; "unknown" where the CPU does not say.
- * Returns the length as snprintf does. This is the text of policy.yaml's host.cpus. */
+ * Asks the CPU anew, for its features too: live migration or a checkpoint may have brought the process to another. Dear
+ * in guests. Returns the length as snprintf does. This is the text of policy.yaml's host.cpus. */
 int pc_cpu_signature(char *text, size_t size);
 
 /* Writes back and invalidates every line that touches [addr, addr + len), in all caches, and waits for it.

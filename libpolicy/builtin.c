@@ -12,7 +12,6 @@
  */
 #include "libpolicy/builtin.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,8 +54,8 @@ static const struct known {
 	/* Zen 3. Arora 2022, Milan: 39-46 GB/s against 13 (4 KiB a call) to 36 (1 GiB a call). 16 KiB as on Zen 2. */
 	{"AuthenticAMD", 25, 0x00, 0x0f, "clzero", 16 << 10},
 	{"AuthenticAMD", 25, 0x20, 0x5f, "clzero", 16 << 10},
-	/* Haswell-EP. Beulich, Precision 7810: 1.9 times REP STOS at 16 KiB, 2.2 at 128 KiB; beyond, its shrink (next).
-         */
+	/* Haswell-EP. Beulich, Precision 7810: 1.9 times REP STOS at 16 KiB, 2.2 at 128 KiB. Above that
+         * as its shrink, the next row. */
 	{"GenuineIntel", 6, 0x3f, 0x3f, "movnti", 16 << 10},
 	/* Broadwell-EP. Arora 2020, E5-2630v4 (25 MiB of LLC): 2.2 times from 128 MiB up. */
 	{"GenuineIntel", 6, 0x4f, 0x4f, "movnti", 128 << 20},
@@ -114,20 +113,10 @@ void pc_builtin_fill(struct pc_builtin *out, const char *cpu, uint32_t features)
 		fill_table(out, PC_BUILTIN_FLUSHED, flushed, rule->from);
 }
 
-static struct pc_builtin here;
-
-static void fill_here(void)
+void pc_builtin_here(struct pc_builtin *out)
 {
 	char cpu[48];
 
-	pc_cpu_signature(cpu, sizeof(cpu));
-	pc_builtin_fill(&here, cpu, pc_cpu_features());
-}
-
-const struct pc_document *pc_builtin_document(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, fill_here);
-	return &here.document;
+	pc_cpu_signature(cpu, sizeof(cpu)); /* asks for the features too */
+	pc_builtin_fill(out, cpu, pc_cpu_features());
 }

@@ -19,4 +19,7 @@ struct pc_builtin {
 /* For a CPU of that signature (pc_cpu_signature()'s text) that can execute what `features` (PC_CPU_*) say. Pure. */
 void pc_builtin_fill(struct pc_builtin *out, const char *cpu, uint32_t features);
 
+/* For the CPU that runs the call, which is asked. */
+void pc_builtin_here(struct pc_builtin *out);
+
 #endif

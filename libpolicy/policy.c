@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "libpolicy/builtin.h"
 #include "libpolicy/rate.h"
 #include "libpolicy/search.h"
 
@@ -238,12 +239,13 @@ int pageclear_policy_open(const struct pageclear_policy **out, const char *path)
 int pageclear_policy_builtin(const struct pageclear_policy **out)
 {
 	struct pageclear_policy *policy;
+	struct pc_builtin builtin;
 	struct pc_why lacking;
 
 	if (out == NULL)
 		return -EINVAL;
-	pc_cpu_look();
-	int r = pc_policy_build(&policy, pc_builtin_document(), 0, &lacking);
+	pc_builtin_here(&builtin);
+	int r = pc_policy_build(&policy, &builtin.document, 0, &lacking);
 	if (r == 0)
 		*out = policy;
 	return r;

@@ -35,7 +35,4 @@ void pc_policy_free(const struct pageclear_policy *policy);
  * pageclear_policy_open. */
 int pc_policy_load(struct pageclear_policy **out, const char *path, struct pc_why *why);
 
-/* The document that stands in where no file can be had; never freed. */
-const struct pc_document *pc_builtin_document(void);
-
 #endif

@@ -95,11 +95,12 @@ static void say_passed(struct pc_search *search, const struct passed *passed)
 
 static int use_builtin(struct pageclear_policy **out, struct pc_search *search)
 {
-	const struct pc_document *document = pc_builtin_document();
-	const struct pc_table *scrub = &document->tables[PC_BUILTIN_SCRUB];
+	struct pc_builtin builtin;
+	const struct pc_document *document = &builtin.document;
+	const struct pc_table *scrub = &builtin.tables[PC_BUILTIN_SCRUB];
 	struct pc_why lacking;
 
-	pc_cpu_look();
+	pc_builtin_here(&builtin);
 	search->used = PC_CANDIDATES;
 	say(search, "built-in policy (libc; scrub from %llu bytes: %s", (unsigned long long)scrub->rules[1].from,
 	    scrub->rules[1].kernel);
@@ -110,10 +111,7 @@ static int use_builtin(struct pageclear_policy **out, struct pc_search *search)
 		    flushed->kernel);
 	}
 	say(search, ")");
-	int r = pc_policy_build(out, document, 0, &lacking);
-	if (r == 0 && lacking.text[0] != '\0') /* it is made once, and the CPU may be another since */
-		say(search, "; libc stands in for kernels that this CPU lacks now: %s", lacking.text);
-	return r;
+	return pc_policy_build(out, document, 0, &lacking); /* it names none that this CPU lacks */
 }
 
 /* 0 found, 1 there is none; -errno: could not look, and what is kept stays. */

@@ -118,8 +118,10 @@ static void test_nothing_else_is_touched(void)
 static void test_this_host(void)
 {
 	const struct pageclear_policy *policy = NULL;
-	const struct pc_document *document = pc_builtin_document();
+	static struct pc_builtin builtin;
+	const struct pc_document *document = &builtin.document;
 
+	pc_builtin_here(&builtin);
 	CU_ASSERT_EQUAL_FATAL(pageclear_policy_builtin(&policy), 0);
 	for (size_t len = 1; len <= (size_t)1 << 30; len *= 2) {
 		struct pageclear_query query = {
