@@ -30,6 +30,7 @@ static const struct {
 	{"wait", "  --timeout N      at most N seconds; exit status 1 if that is too short\n"},
 	{NULL, "  --policy FILE    instead of $PAGECLEAR_POLICY and this host's policy.yaml\n"
                "  --database FILE  instead of this host's calibrd.db\n"
+               "                   (neither with calibrate, cancel, wait and import, which ask calibrd)\n"
                "  --json           for programs\n"},
 };
 

@@ -1,9 +1,9 @@
 /*
  * The bodies behind the table's rows; each is described by its row. Internal to kernels/.
  *
- * Each begins with a line of code: where a loop crosses a border of 64 bytes decides up to a factor of 1.9 on a Zen 3,
- * so what is measured in one program must lie in the lines of every other as it lies there. That also puts the rest of
- * a file, and the ends that pc_edge() clears, in the same place everywhere.
+ * Each begins with a line of code, as touch_read() of calibrd does (see there what a border costs a loop): what is
+ * measured in one program must lie in the lines of every other as it lies there. That also puts the rest of a file, and
+ * the ends that pc_edge() clears, in the same place everywhere.
  */
 #ifndef PC_BODIES_H
 #define PC_BODIES_H

@@ -24,12 +24,9 @@ extern struct preload_way preload_wipe;  /* explicit_bzero */
 extern _Atomic(preload_memset_function *) preload_next;
 
 /*
- * All three hint that the target is cached, which a memset cannot know. Without a hint pageclear_zero would load a few
- * lines of it first, and what unmodified programs clear at that size is often a mapping that nobody has touched: a
- * read maps the zero page there, to be replaced by the write, and costs a huge page its chance (Linux 6.18: 0.65 of
- * libc's speed at 4 MiB). It would also read the time stamp counter in programs that forbid it themselves. A fresh
- * mapping is as good as cached, the system has just cleared each page; and where a cached target gains, one that no
- * cache holds gains more.
+ * All three hint that the target is cached, which a memset cannot know. Without a hint pageclear_zero would read the
+ * time stamp counter, in programs too that forbid it themselves; and what unmodified programs clear at that size is
+ * often a fresh mapping, which is as good as cached, since the system has just cleared each page.
  */
 enum {
 	PRELOAD_HOT = PAGECLEAR_HOT | PAGECLEAR_CACHED,
