@@ -24,20 +24,12 @@ __attribute__((format(printf, 2, 3))) static void say(struct pc_search *search, 
 	va_end(arguments);
 }
 
-/* A path may be any bytes and very long; the text is for people, on one line. */
 static void say_path(struct pc_search *search, const char *path)
 {
 	char text[256];
-	size_t n = 0;
+	const char *left = pc_shown(text, sizeof(text), path);
 
-	while (*path != '\0' && n < sizeof(text) - 1) {
-		unsigned control = pc_control(path);
-
-		text[n++] = control > 0 ? '?' : *path;
-		path += control > 0 ? control : 1;
-	}
-	text[n] = '\0';
-	say(search, "%s%s", text, *path == '\0' ? "" : "...");
+	say(search, "%s%s", text, *left == '\0' ? "" : "...");
 }
 
 /* NULL: that candidate isn't there at all. */

@@ -32,3 +32,17 @@ unsigned pc_control(const char *text)
 		return 3;
 	return 0;
 }
+
+const char *pc_shown(char *to, size_t size, const char *text)
+{
+	size_t n = 0;
+
+	while (*text != '\0' && n < size - 1) {
+		unsigned control = pc_control(text);
+
+		to[n++] = control > 0 ? '?' : *text;
+		text += control > 0 ? control : 1;
+	}
+	to[n] = '\0';
+	return text;
+}

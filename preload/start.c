@@ -53,16 +53,9 @@ static const char *setting(const char *name)
 static void refuse(const char *name, const char *value, const char *expected, const char *instead)
 {
 	char shown[48];
-	size_t n = 0;
+	const char *left = pc_shown(shown, sizeof(shown), value);
 
-	while (*value != '\0' && n < sizeof(shown) - 1) {
-		unsigned control = pc_control(value);
-
-		shown[n++] = control > 0 ? '?' : *value;
-		value += control > 0 ? control : 1;
-	}
-	shown[n] = '\0';
-	say("%s: expected %s, found \"%s%s\"; %s", name, expected, shown, *value == '\0' ? "" : "...", instead);
+	say("%s: expected %s, found \"%s%s\"; %s", name, expected, shown, *left == '\0' ? "" : "...", instead);
 }
 
 static unsigned read_intent(void)
