@@ -1,28 +1,15 @@
 /*
- * What goes into the store comes out of it; what the schema forbids does not go in. See also test_store_file.c (other
- * people's and damaged files) and test_store_crash.c (killed writers, full disks).
+ * What goes into the store comes out of it. See also test_store_distrust.c (what does not go in, or comes out wrong),
+ * test_store_migrations.c, test_store_file.c (other people's and damaged files) and test_store_crash.c (killed writers,
+ * full disks).
  */
 #include <math.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
 #include "calibrd/store_migrate.h"
-#include "calibrd/store_series.h"
+#include "tests/unit/same_data.h"
 #include "tests/unit/store_sample.h"
-
-static void check_same(const struct dataset *a, const struct dataset *b)
-{
-	CU_ASSERT_EQUAL_FATAL(a->count, b->count);
-	for (size_t i = 0; i < a->count; i++) {
-		CU_ASSERT_EQUAL_FATAL(series_compare(&a->series[i].key, &b->series[i].key), 0);
-		CU_ASSERT_EQUAL_FATAL(a->series[i].count, b->series[i].count);
-		CU_ASSERT_EQUAL(a->series[i].tainted, b->series[i].tainted);
-		for (uint32_t j = 0; j < a->series[i].count; j++) {
-			const struct round_value *x = &a->series[i].rounds[j], *y = &b->series[i].rounds[j];
-			CU_ASSERT(x->ns == y->ns && x->round == y->round && x->epoch == y->epoch);
-		}
-	}
-}
 
 static void test_new_database(void)
 {
@@ -115,7 +102,7 @@ static void test_calibration_comes_back(void)
 	store_calibration_free(&got);
 	CU_ASSERT_EQUAL(store_latest(store, "ffffffffffff", &got, &why), 1);
 	CU_ASSERT_EQUAL_FATAL(store_series(store, c.id, &read, &why), 0);
-	check_same(&data, &read);
+	CU_ASSERT(dataset_same(&data, &read));
 	dataset_clear(&read);
 	dataset_clear(&data);
 	store_close(store);
@@ -371,104 +358,6 @@ static void test_published_is_refused(void)
 	store_close(store);
 }
 
-/* A key or a value out of range takes the whole calibration's end back. */
-static void test_bad_series_changes_nothing(void)
-{
-	const struct series_key good = {.bytes = 64, .threads = 1, .prior = PC_CACHED};
-	struct series_key bad[7];
-	for (size_t i = 0; i < 7; i++)
-		bad[i] = good;
-	bad[0].kernel = 200;
-	bad[1].phase = PHASES;
-	bad[2].prior = PC_UNKNOWN;
-	bad[3].page = 2;
-	bad[4].threads = 0;
-	bad[5].bytes = 0;
-	bad[6].prior = 9;
-	struct pc_why why;
-	const char *path = sample_path("bad-series.db");
-	struct store *store = sample_open(path, STORE_WRITE);
-	struct calibration c = sample_begun(store);
-	strcpy(c.quality, "good");
-	c.finished = 1;
-	for (size_t i = 0; i < 8; i++) {
-		struct dataset data = {0};
-		struct round_value value = {.ns = i == 7 ? INFINITY : 1};
-		dataset_add(&data, &good, &value, false);
-		if (i < 7)
-			dataset_add(&data, &bad[i], &value, false);
-		CU_ASSERT_EQUAL(store_finish(store, &c, &data, &why), -EINVAL);
-		dataset_clear(&data);
-		CU_ASSERT_STRING_EQUAL(sample_sql(path, "SELECT count(*) FROM series"), "0");
-		CU_ASSERT_STRING_EQUAL(sample_sql(path, "SELECT state FROM calibration"), "running");
-	}
-	strcpy(c.quality, "superb");
-	CU_ASSERT_EQUAL(store_finish(store, &c, &(struct dataset){0}, &why), -EINVAL);
-	struct calibration odd = {.effort = "eager", .started = 1};
-	CU_ASSERT_EQUAL(store_begin(store, &sample_topology, &odd, &why), -EINVAL);
-	store_close(store);
-}
-
-static void test_rounds_are_distrusted(void)
-{
-	struct round_value values[2] = {{.ns = 1.5f, .round = 0x1234, .epoch = 9}, {.ns = -2}};
-	struct series series = {.count = 2, .rounds = values}, read = {0};
-	/* 1.5f is 0x3fc00000, -2 is 0xc0000000. */
-	const unsigned char expected[15] = {1, 9, 0x34, 0x12, 0, 0, 0xc0, 0x3f, 0, 0, 0, 0, 0, 0, 0xc0};
-	unsigned char blob[15];
-	CU_ASSERT_EQUAL(store_rounds_bytes(2), 15);
-	CU_ASSERT_EQUAL(store_rounds_encode(&series, blob), 0);
-	CU_ASSERT_EQUAL(memcmp(blob, expected, 15), 0);
-	CU_ASSERT_EQUAL(store_rounds_decode(&(struct sql_bytes){blob, 15}, 2, &read), 0);
-	CU_ASSERT_EQUAL(read.count, 2);
-	CU_ASSERT_EQUAL(read.rounds[0].round, 0x1234);
-	CU_ASSERT_EQUAL(read.rounds[1].ns, -2);
-	free(read.rounds);
-	CU_ASSERT_EQUAL(store_rounds_decode(&(struct sql_bytes){blob, 14}, 2, &read), -EUCLEAN);
-	CU_ASSERT_EQUAL(store_rounds_decode(&(struct sql_bytes){blob, 15}, 3, &read), -EUCLEAN);
-	CU_ASSERT_EQUAL(store_rounds_decode(&(struct sql_bytes){blob, 0}, 0, &read), -EUCLEAN);
-	blob[14] = 0x7f; /* NaN or infinity */
-	blob[13] = 0x80;
-	CU_ASSERT_EQUAL(store_rounds_decode(&(struct sql_bytes){blob, 15}, 2, &read), -EUCLEAN);
-	blob[14] = 0;
-	blob[0] = 2;
-	CU_ASSERT_EQUAL(store_rounds_decode(&(struct sql_bytes){blob, 15}, 2, &read), -EUCLEAN);
-}
-
-static void test_unknown_kernels_are_left_out(void)
-{
-	struct pc_why why;
-	const char *path = sample_path("kernels.db");
-	struct store *store = sample_open(path, STORE_WRITE);
-	struct dataset data = {0}, read;
-	struct series_key key = {.bytes = 64, .threads = 1, .prior = PC_CACHED};
-	for (key.kernel = 0; key.kernel < 2; key.kernel++)
-		dataset_add(&data, &key, &(struct round_value){.ns = 1}, false);
-	int64_t id = sample_done(store, &data);
-	store_close(store);
-	sample_change(path, "UPDATE kernel SET name = 'of-tomorrow' WHERE id = 2");
-	store = sample_open(path, STORE_READ);
-	CU_ASSERT_EQUAL_FATAL(store_series(store, id, &read, &why), 0);
-	CU_ASSERT_EQUAL(read.count, 1);
-	dataset_clear(&read);
-	dataset_clear(&data);
-	store_close(store);
-}
-
-static void test_flipped_yaml_is_seen(void)
-{
-	struct pc_why why = {""};
-	struct published got;
-	const char *path = sample_path("flipped.db");
-	struct store *store = sample_open(path, STORE_WRITE);
-	CU_ASSERT_EQUAL(sample_publish(store, 1, 0, "from: 4096\n", &why), 0);
-	store_close(store);
-	sample_change(path, "UPDATE published SET yaml = 'from: 4097' || char(10)");
-	store = sample_open(path, STORE_READ);
-	CU_ASSERT_EQUAL(store_published(store, NULL, &got, &why), -EUCLEAN);
-	store_close(store);
-}
-
 static void test_readers_change_nothing(void)
 {
 	struct pc_why why;
@@ -480,105 +369,6 @@ static void test_readers_change_nothing(void)
 	CU_ASSERT_EQUAL(sample_publish(store, 1, 0, "a: 1\n", &why), -EROFS);
 	CU_ASSERT_EQUAL(store_fail(store, id, "no", &why), -EROFS);
 	store_close(store);
-}
-
-static void test_migrations_run_from_any_version(void)
-{
-	static const struct store_migration steps[] = {
-		{1, "0001-a.sql", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);"},
-		{2, "0002-b.sql", "ALTER TABLE a ADD COLUMN y TEXT; UPDATE a SET y = 'two';"},
-		{3, "0003-bad.sql", "INSERT INTO a VALUES (3, 'three'); INSERT INTO nowhere VALUES (1);"},
-	};
-	struct pc_why why;
-	struct sql *sql;
-	const char *path = sample_path("migrate.db");
-	sample_write(path, "", 0);
-	CU_ASSERT_EQUAL_FATAL(sql_open(&sql, path, true, &why), 0);
-	CU_ASSERT_EQUAL(store_migrate(sql, steps, 1, &why), 0);
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA user_version"), "1");
-	CU_ASSERT_EQUAL(store_migrate(sql, steps, 2, &why), 0);
-	CU_ASSERT_EQUAL(store_migrate(sql, steps, 2, &why), 0);
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "SELECT x || y FROM a"), "1two");
-	/* A step that fails in its middle leaves the version before it, whole. */
-	CU_ASSERT(store_migrate(sql, steps, 3, &why) < 0);
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA user_version"), "2");
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "SELECT count(*) FROM a"), "1");
-	sql_close(sql);
-}
-
-static void test_migrations_leave_no_orphans(void)
-{
-	static const struct store_migration steps[] = {
-		{1, "0001-a.sql",
-	         "CREATE TABLE a (x INTEGER PRIMARY KEY) STRICT; CREATE TABLE b (x INTEGER REFERENCES a (x)) STRICT;"
-	         "INSERT INTO a VALUES (1); INSERT INTO b VALUES (1);"},
-		{2, "0002-b.sql", "DELETE FROM a;"},
-	};
-	struct pc_why why = {""};
-	struct sql *sql;
-	const char *path = sample_path("orphans.db");
-	sample_write(path, "", 0);
-	CU_ASSERT_EQUAL_FATAL(sql_open(&sql, path, true, &why), 0);
-	CU_ASSERT(store_migrate(sql, steps, 2, &why) < 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "0002-b.sql"));
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA user_version"), "1");
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "SELECT count(*) FROM a"), "1");
-	sql_close(sql);
-}
-
-/* Numbered without gaps; each step of the real list applies to what the steps before it made. */
-static void test_migrations_are_numbered(void)
-{
-	CU_ASSERT_FATAL(store_migration_count > 0);
-	for (size_t i = 0; i < store_migration_count; i++) {
-		CU_ASSERT_EQUAL(store_migrations[i].number, i + 1);
-		CU_ASSERT_EQUAL(strtoul(store_migrations[i].name, NULL, 10), i + 1);
-	}
-	for (size_t first = 0; first <= store_migration_count; first++) {
-		struct pc_why why;
-		struct sql *sql;
-		const char *path = sample_path("numbered.db");
-		sample_write(path, "", 0);
-		CU_ASSERT_EQUAL_FATAL(sql_open(&sql, path, true, &why), 0);
-		CU_ASSERT_EQUAL(store_migrate(sql, store_migrations, first, &why), 0);
-		sql_close(sql);
-		store_close(sample_open(path, STORE_WRITE));
-	}
-}
-
-/* A calibration of the first schema is all there after the second one: it went forward, in peace as far as it knew. */
-static void test_first_schema_is_kept(void)
-{
-	struct pc_why why;
-	struct sql *sql;
-	struct calibration known;
-	struct dataset data = {0};
-	struct store *store;
-	const char *path = sample_path("first.db");
-	sample_write(path, "", 0);
-	CU_ASSERT_EQUAL_FATAL(sql_open(&sql, path, true, &why), 0);
-	CU_ASSERT_EQUAL_FATAL(store_migrate(sql, store_migrations, 1, &why), 0);
-	sql_close(sql);
-	sample_change(path, "INSERT INTO topology VALUES ('0123456789ab', 'x86_64', 'a host', 'key', NULL);"
-	                    "INSERT INTO kernel VALUES (1, 'libc', 1);"
-	                    "INSERT INTO calibration (topology, state, effort, quality, version, started, finished) "
-	                    "VALUES ('0123456789ab', 'done', 'quick', 'good', '0.1.0', 1, 2);"
-	                    "INSERT INTO series VALUES "
-	                    "(1, 'clear', 'read', 'cached', 1, 'base', -1, 4096, 0, 1, 0, 0, 3, NULL, NULL, NULL)");
-	store = sample_open(path, STORE_WRITE);
-	CU_ASSERT_EQUAL_FATAL(store_latest(store, NULL, &known, &why), 0);
-	CU_ASSERT_STRING_EQUAL(known.quality, "good");
-	CU_ASSERT_PTR_NULL(known.surroundings);
-	CU_ASSERT_EQUAL_FATAL(store_series(store, known.id, &data, &why), 0);
-	CU_ASSERT_EQUAL_FATAL(data.count, 1);
-	CU_ASSERT_EQUAL(data.series[0].key.bytes, 4096);
-	CU_ASSERT_EQUAL(data.series[0].key.phase, PHASE_READ);
-	CU_ASSERT_EQUAL(data.series[0].key.backward, 0);
-	CU_ASSERT_EQUAL(data.series[0].tainted, 3);
-	dataset_clear(&data);
-	store_calibration_free(&known);
-	store_close(store);
-	CU_ASSERT_STRING_EQUAL(sample_sql(path, "PRAGMA integrity_check"), "ok");
 }
 
 /* The size of a standard calibration; growth stays bounded because rounds are dropped after three. */
@@ -616,15 +406,7 @@ static const struct unit_test tests[] = {
 	{"history", test_history},
 	{"published", test_published},
 	{"published is refused", test_published_is_refused},
-	{"bad series changes nothing", test_bad_series_changes_nothing},
-	{"rounds are distrusted", test_rounds_are_distrusted},
-	{"unknown kernels are left out", test_unknown_kernels_are_left_out},
-	{"flipped yaml is seen", test_flipped_yaml_is_seen},
 	{"readers change nothing", test_readers_change_nothing},
-	{"migrations run from any version", test_migrations_run_from_any_version},
-	{"migrations leave no orphans", test_migrations_leave_no_orphans},
-	{"migrations are numbered", test_migrations_are_numbered},
-	{"first schema is kept", test_first_schema_is_kept},
 	{"growth", test_growth},
 };
 
