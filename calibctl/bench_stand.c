@@ -9,7 +9,7 @@
 #include "calibctl/bench.h"
 #include "calibctl/output.h"
 #include "calibctl/tried.h"
-#include "calibrd/quiet.h"
+#include "calibrd/clock.h"
 #include "kernels/cpu.h"
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ int bench_stand_open(struct bench_stand *stand, struct pc_why *why)
 		r = meter_real_new(&stand->meter, NULL, why);
 	if (r < 0)
 		return r;
-	stand->random.state = quiet_clock_ns(CLOCK_REALTIME);
+	stand->random.state = clock_ns(CLOCK_REALTIME);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "calibctl/client_parts.h"
-#include "calibrd/quiet.h"
+#include "calibrd/clock.h"
 
 int client_on_owner(sd_bus_message *message, void *context, sd_bus_error *error)
 {
@@ -98,7 +98,7 @@ const struct client_end *client_end(const struct client *client, uint64_t job)
 
 static double now_seconds(void)
 {
-	return (double)quiet_clock_ns(CLOCK_MONOTONIC) / 1e9;
+	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
 /* 1 something came, 0 the time is up, -errno. The bus's own deadlines are of the same clock. */

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "calibrd/quiet.h"
+#include "calibrd/clock.h"
 
 static const char variable[] = "GLIBC_TUNABLES=";
 
@@ -63,7 +63,7 @@ static int start(const struct child_ask *ask, int out, pid_t *pid)
 
 static int64_t now_ms(void)
 {
-	return (int64_t)(quiet_clock_ns(CLOCK_MONOTONIC) / 1000000);
+	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* Until its end, or what stops it. */

@@ -10,7 +10,7 @@
 
 #include "calibctl/job.h"
 #include "calibctl/signals.h"
-#include "calibrd/quiet.h"
+#include "calibrd/clock.h"
 
 enum { BAR = 30, LINE = 160 };
 
@@ -86,7 +86,7 @@ static void show(struct shown *shown, const struct client_view *view)
 
 static double now_seconds(void)
 {
-	return (double)quiet_clock_ns(CLOCK_MONOTONIC) / 1e9;
+	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
 static double look(struct following *following)

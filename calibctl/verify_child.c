@@ -12,8 +12,8 @@
 #include "calibctl/tried.h"
 #include "calibctl/verify.h"
 #include "calibctl/verify_against.h"
+#include "calibrd/clock.h"
 #include "calibrd/progress.h"
-#include "calibrd/quiet.h"
 #include "calibrd/run.h"
 #include "calibrd/worker.h"
 
@@ -75,7 +75,7 @@ be_child(const int ends[2], pid_t parent, const struct verification_request *req
 
 static double now_seconds(void)
 {
-	return (double)quiet_clock_ns(CLOCK_MONOTONIC) / 1e9;
+	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
 static int start(struct run *run, const struct verification_request *request, const struct order *order,

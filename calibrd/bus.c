@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "calibrd/bus_parts.h"
+#include "calibrd/clock.h"
 #include "calibrd/log.h"
-#include "calibrd/quiet.h"
 
 enum {
 	SAY_AFTER_USEC = 3000000,   /* that there is no bus; one that is there has been joined by then */
@@ -241,7 +241,7 @@ int bus_new(struct bus **out, sd_event *event, const char *address, const struct
 
 static uint64_t now_usec(void)
 {
-	return quiet_clock_ns(CLOCK_MONOTONIC) / 1000;
+	return clock_ns(CLOCK_MONOTONIC) / 1000;
 }
 
 /* sd_bus_flush() waits as long as the bus does. */

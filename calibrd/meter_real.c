@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "calibrd/clock.h"
 #include "calibrd/meter_crew.h"
 #include "calibrd/meter_part.h"
 #include "calibrd/meter_timer.h"
@@ -35,7 +36,7 @@ struct real_meter {
 static uint64_t real_now(struct meter *meter)
 {
 	(void)meter;
-	return quiet_clock_ns(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------ */
@@ -181,7 +182,7 @@ static void real_rest(struct meter *meter, uint64_t ns)
 {
 	struct real_meter *real = (struct real_meter *)meter;
 
-	sleep_until(quiet_clock_ns(CLOCK_MONOTONIC) + ns);
+	sleep_until(clock_ns(CLOCK_MONOTONIC) + ns);
 	quiet_rested(&real->quiet, ns);
 }
 
@@ -234,7 +235,7 @@ int meter_real_new(struct meter **out, const struct crew *crew, struct pc_why *w
 		return pc_why(why, r, "cannot stay on one CPU: %s", strerror(-r));
 	}
 	real->meter.ops = &real_ops;
-	real->random.state = quiet_clock_ns(CLOCK_MONOTONIC);
+	real->random.state = clock_ns(CLOCK_MONOTONIC);
 	timer_calibrate(&real->timer);
 	*out = &real->meter;
 	return 0;

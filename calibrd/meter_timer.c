@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "calibrd/quiet.h"
+#include "calibrd/clock.h"
 #include "kernels/ticks.h"
 
 /* Batches of 8 KiB stay in the smallest L1D, with what lies between their buffers. Four of them below 64 KiB whatever
@@ -136,10 +136,10 @@ static void measure_overhead(struct timer *timer)
 
 static void measure_rate(struct timer *timer)
 {
-	uint64_t t0 = pc_ticks(), n0 = quiet_clock_ns(CLOCK_MONOTONIC), n1;
+	uint64_t t0 = pc_ticks(), n0 = clock_ns(CLOCK_MONOTONIC), n1;
 
 	do
-		n1 = quiet_clock_ns(CLOCK_MONOTONIC);
+		n1 = clock_ns(CLOCK_MONOTONIC);
 	while (n1 - n0 < 20000000);
 	timer->ns_per_tick = (double)(n1 - n0) / (double)(pc_ticks() - t0);
 }

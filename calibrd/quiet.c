@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "calibrd/clock.h"
 #include "calibrd/crew.h"
 #include "kernels/ticks.h"
 
@@ -18,14 +19,6 @@ enum {
 	WARM_UP_NS = 10000000,
 	STAT_BYTES = 65536, /* enough for the lines of some 600 CPUs; beyond, no time counts as stolen */
 };
-
-uint64_t quiet_clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* --- samples ----------------------------------------------------------------------------------------------------- */
 
@@ -47,8 +40,8 @@ struct quiet_mark quiet_mark(void)
 {
 	struct quiet_mark mark = {.switches = switches(), .cpu = sched_getcpu()};
 
-	mark.cpu_ns = quiet_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	mark.wall_ns = quiet_clock_ns(CLOCK_MONOTONIC_RAW);
+	mark.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	mark.wall_ns = clock_ns(CLOCK_MONOTONIC_RAW);
 	return mark;
 }
 
@@ -64,9 +57,9 @@ enum quiet_loss quiet_judge(const struct quiet_mark *before, const struct quiet_
 
 enum quiet_loss quiet_disturbed(const struct quiet_mark *before, double timed_ns)
 {
-	struct quiet_mark after = {.wall_ns = quiet_clock_ns(CLOCK_MONOTONIC_RAW)};
+	struct quiet_mark after = {.wall_ns = clock_ns(CLOCK_MONOTONIC_RAW)};
 
-	after.cpu_ns = quiet_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	after.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	after.cpu = sched_getcpu();
 	after.switches = switches();
 	return quiet_judge(before, &after, timed_ns);
@@ -118,7 +111,7 @@ static uint64_t stolen_so_far(const struct quiet *quiet)
 static void read_stolen(struct quiet *quiet)
 {
 	quiet->stolen = stolen_so_far(quiet);
-	quiet->stolen_read_ns = quiet->stolen_since_ns = quiet_clock_ns(CLOCK_MONOTONIC);
+	quiet->stolen_read_ns = quiet->stolen_since_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 /* A tick may end what was stolen bit by bit over minutes, and is more than a hundredth of any second: a single one
@@ -141,7 +134,7 @@ bool quiet_steal(struct quiet *quiet, uint64_t stolen, uint64_t at_ns)
 /* Of several short rounds since the last look the last one pays for all. */
 static bool time_was_stolen(struct quiet *quiet)
 {
-	uint64_t now = quiet_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	return now - quiet->stolen_read_ns >= STEAL_EVERY_NS && quiet_steal(quiet, stolen_so_far(quiet), now);
 }
@@ -229,9 +222,9 @@ bool quiet_round_end(struct quiet *quiet)
  * the usual rate limit of schedutil). */
 static void warm_up(struct quiet *quiet)
 {
-	uint64_t end = quiet_clock_ns(CLOCK_MONOTONIC) + WARM_UP_NS;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + WARM_UP_NS;
 
-	while (quiet_clock_ns(CLOCK_MONOTONIC) < end)
+	while (clock_ns(CLOCK_MONOTONIC) < end)
 		reference_ticks(quiet);
 }
 

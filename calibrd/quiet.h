@@ -81,6 +81,4 @@ bool quiet_steal(struct quiet *quiet, uint64_t stolen, uint64_t at_ns);
  * does not. Pure. */
 uint64_t quiet_stolen(const char *stat, int cpu);
 
-uint64_t quiet_clock_ns(clockid_t clock);
-
 #endif

@@ -10,6 +10,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "calibrd/clock.h"
 #include "calibrd/log.h"
 #include "calibrd/service_parts.h"
 
@@ -126,13 +127,10 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 {
 	struct service *service = context;
 	struct pc_why why;
-	struct timespec now;
 
 	(void)source;
 	(void)info;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-	           (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(clock_ns(CLOCK_MONOTONIC) / 1000));
 	if (service_reload(service, &why) < 0)
 		log_error("%s; the configuration of before stays", why.text);
 	sd_notify(0, "READY=1");

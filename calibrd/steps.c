@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "calibrd/clock.h"
 #include "calibrd/conditions.h"
 #include "calibrd/log.h"
-#include "calibrd/quiet.h"
 #include "calibrd/service_parts.h"
 
 /* How late a sleep may end: whoever waits for a quiet host need not be punctual, nor who verifies once a week. */
@@ -22,7 +22,7 @@ enum { STEPS_AT_ONCE = 6 };
 
 double service_now(void)
 {
-	return (double)quiet_clock_ns(CLOCK_BOOTTIME) / 1e9;
+	return (double)clock_ns(CLOCK_BOOTTIME) / 1e9;
 }
 
 void service_leave(struct service *service, int status)

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calibrd/clock.h"
 #include "calibrd/host_files.h"
-#include "calibrd/quiet.h"
 #include "calibrd/surroundings.h"
 #include "calibrd/topology_parts.h"
 
@@ -254,7 +254,7 @@ int look_new(struct look **out, const char *root)
 
 	if (look == NULL)
 		return -ENOMEM;
-	look->at = (double)quiet_clock_ns(CLOCK_MONOTONIC) / 1e9;
+	look->at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 	look->own = own_seconds();
 	r = look_at_cpus(look, root);
 	if (r >= 0)

@@ -12,8 +12,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "calibrd/clock.h"
 
 enum {
 	AREA = 1 << 20,
@@ -96,10 +97,7 @@ static int outcome(int status)
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 /* 1 it has ended, 0 not in time, -errno. A pidfd needs no signal handler of our own. */

@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calibrd/clock.h"
 #include "calibrd/crew.h"
 #include "calibrd/meter.h"
-#include "calibrd/quiet.h"
 #include "calibrd/random.h"
 #include "calibrd/stats.h"
 
@@ -120,7 +120,7 @@ static void sum_up(struct tally *tally, double wall_ns, double ran_ns, struct tu
 
 static uint64_t now(void)
 {
-	return quiet_clock_ns(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* What was no work, in ns; warming up afterwards is. */
@@ -157,7 +157,7 @@ static int measure(const struct priority *priority, uint64_t seed, struct turn *
 		r = take_priority(
 			priority); /* not before: what came so far would take the lowest of them half a minute */
 	start = now();
-	ran = quiet_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	ran = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (uint64_t worked = 0; r == 0 && worked < turn_ns; worked = now() - start - rested) {
 		if (priority->rest_ms > 0 && worked >= due) {
 			rested += rest(meter, priority->rest_ms);
@@ -165,7 +165,7 @@ static int measure(const struct priority *priority, uint64_t seed, struct turn *
 		}
 		r = take_round(meter, &random, &tally);
 	}
-	sum_up(&tally, (double)(now() - start - rested), (double)(quiet_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran), out);
+	sum_up(&tally, (double)(now() - start - rested), (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran), out);
 	meter_free(meter);
 	return r;
 }
@@ -312,7 +312,7 @@ static void print_all(size_t repeats)
 int main(int argc, char **argv)
 {
 	size_t repeats = argc > 1 ? strtoul(argv[1], NULL, 10) : 9;
-	struct random random = {quiet_clock_ns(CLOCK_MONOTONIC)};
+	struct random random = {clock_ns(CLOCK_MONOTONIC)};
 	unsigned order[LOADS * PRIORITIES];
 
 	if (repeats < 1 || repeats > REPEATS_MOST) {

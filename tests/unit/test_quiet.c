@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calibrd/clock.h"
 #include "tests/unit/harness.h"
 
 static const char stat_text[] = "cpu  100 0 50 9000 3 0 1 77 0 0\n"
@@ -85,7 +86,7 @@ static void test_stolen_time_taints(void)
 		return;
 	}
 	CU_ASSERT_EQUAL(quiet_round_begin(&quiet), 0);
-	quiet.stolen_read_ns = quiet.stolen_since_ns = quiet_clock_ns(CLOCK_MONOTONIC) - 20000000;
+	quiet.stolen_read_ns = quiet.stolen_since_ns = clock_ns(CLOCK_MONOTONIC) - 20000000;
 	quiet.stolen -= 2;
 	CU_ASSERT(quiet_round_end(&quiet));
 	stop(&quiet);
@@ -382,14 +383,14 @@ static void test_a_rest_is_not_lost_time(void)
 {
 	struct quiet quiet;
 	struct taints taints;
-	uint64_t before = quiet_clock_ns(CLOCK_MONOTONIC_RAW), passed_ms;
+	uint64_t before = clock_ns(CLOCK_MONOTONIC_RAW), passed_ms;
 
 	start(&quiet);
 	usleep(50000);
 	quiet_rested(&quiet, 49 * MS); /* a millisecond for a clock that NTP slews */
 	CU_ASSERT(quiet.stolen_since_ns >= before);
 	quiet_taints(&quiet, &taints);
-	passed_ms = (quiet_clock_ns(CLOCK_MONOTONIC_RAW) - before) / MS;
+	passed_ms = (clock_ns(CLOCK_MONOTONIC_RAW) - before) / MS;
 	CU_ASSERT(taints.passed_ms + 49 <= passed_ms + 1);
 	CU_ASSERT(taints.passed_ms >= 9); /* warming up is work */
 	CU_ASSERT(taints.lost_ms <= taints.passed_ms);

@@ -1,0 +1,19 @@
+/*
+ * Clocks, read as one number.
+ */
+#ifndef CALIBRD_CLOCK_H
+#define CALIBRD_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Nanoseconds. Thread-safe, and safe in a signal handler. The clock must be one that this kernel has. */
+static inline uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#endif
