@@ -4,6 +4,8 @@
 
 # shellcheck disable=SC2030,SC2031,SC2154
 
+load common
+
 setup_file() {
 	cd "$BATS_TEST_DIRNAME/../.." || return 1
 	export B=${B:-build} CC=${CC:-gcc} W=$BATS_FILE_TMPDIR PAGECLEAR_POLICY=builtin
@@ -59,10 +61,7 @@ later_library() {
 
 # A policy that says something else than the built-in one, where the processor's name is known.
 small_host_policy() {
-	local signature
-	signature=$(awk -F': *' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 }
-		/^stepping/ { print v " " f "/" m "/" $2; exit }' /proc/cpuinfo)
-	sed "s|AuthenticAMD 25/1/1|$signature|; s/clzero, chunk: 0/movnti, chunk: 65536/" \
+	sed "s|AuthenticAMD 25/1/1|$(signature)|; s/clzero, chunk: 0/movnti, chunk: 65536/" \
 		tests/data/policy/good/design.yaml >"$W/policy.yaml"
 }
 
@@ -92,7 +91,7 @@ with() {
 
 @test "a program of 0.1 gets the same from a later library" {
 	[ "$(with today "$W/old")" = "$(with later "$W/old")" ]
-	[ "$(uname -m)" = x86_64 ] || skip "the policy of this host is made the x86 way"
+	need_x86
 	run with today "$W/old" "$W/policy.yaml"
 	[ "$status" -eq 0 ]
 	[[ $output == *": movnti 65536 [2048, "* ]]

@@ -7,16 +7,11 @@
 
 bats_require_minimum_version 1.5.0
 
+load common
+
 setup_file() {
 	export B=${B:-build}
 	export CTL=$B/calibctl
-}
-
-holds() {
-	[[ $output == *"$1"* ]] || {
-		printf 'expected: %s\nin: %s\n' "$1" "$output"
-		return 1
-	}
 }
 
 # Wrong usage: exit status 2, a message that names the culprit, a hint, and nothing on stdout.

@@ -7,6 +7,8 @@
 
 bats_require_minimum_version 1.5.0
 
+load common
+
 setup_file() {
 	export B=${B:-build} DATA=tests/data/calibctl T=$BATS_FILE_TMPDIR
 	unset PAGECLEAR_POLICY NO_COLOR
@@ -29,40 +31,8 @@ setup_file() {
 	"$B/tool-calibctl_database" "$T/other.db" ba9876543210 good
 }
 
-# What /proc says of this CPU, as policy.yaml spells it: not asked from the program under test.
-signature() {
-	awk -F': *' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 } /^stepping/ { s = $2 }
-		/^$/ { exit } END { print v " " f "/" m "/" s }' /proc/cpuinfo
-}
-
-need_x86() {
-	[ "$(uname -m)" = x86_64 ] || skip "native.yaml names x86_64 kernels"
-}
-
 ctl() {
 	"$CTL" --policy "$T/native.yaml" --database "$T/good.db" "$@"
-}
-
-holds() {
-	[[ $output == *"$1"* ]] || {
-		printf 'expected: %s\nin: %s\n' "$1" "$output"
-		return 1
-	}
-}
-
-# The same of wrapped text: a path's length decides where the lines break.
-says() {
-	local shown=$output
-	output=$(sed -e ':a' -e 'N' -e '$!ba' -e 's/\n  *\([^ ]\)/ \1/g' <<<"$output")
-	holds "$1"
-	output=$shown
-}
-
-lacks() {
-	[[ $output != *"$1"* ]] || {
-		printf 'not expected: %s\nin: %s\n' "$1" "$output"
-		return 1
-	}
 }
 
 # Wrong usage: exit status 2, a message that names the culprit, a hint, and nothing on stdout.

@@ -6,6 +6,8 @@
 
 bats_require_minimum_version 1.5.0
 
+load ../cli/common
+
 # bats' own folders are for their owner alone, and calibrd is also run as nobody here.
 make_folder() {
 	export B=${B:-build} W
@@ -83,24 +85,6 @@ apart() {
 
 need_namespace() {
 	apart 'mount -t tmpfs tmpfs /mnt' none 2>/dev/null || skip "no private mount namespace to be had (not root?)"
-}
-
-need_root() {
-	[ "$(id -u)" -eq 0 ] || skip "not root: nobody else to run as"
-}
-
-holds() {
-	[[ $output == *"$1"* ]] || {
-		printf 'expected: %s\nin: %s\n' "$1" "$output"
-		return 1
-	}
-}
-
-lacks() {
-	[[ $output != *"$1"* ]] || {
-		printf 'not expected: %s\nin: %s\n' "$1" "$output"
-		return 1
-	}
 }
 
 ask() {

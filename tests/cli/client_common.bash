@@ -90,14 +90,6 @@ ends_with() {
 	}
 }
 
-# Wrapped text as one line.
-says() {
-	local shown=$output
-	output=$(tr -s ' \n' ' ' <<<"$output")
-	holds "$1"
-	output=$shown
-}
-
 as_nobody() {
 	setpriv --reuid nobody --regid nogroup --clear-groups "$@"
 }

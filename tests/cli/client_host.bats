@@ -23,7 +23,7 @@ setup_file() {
 }
 
 setup() {
-	[ "$(uname -m)" = x86_64 ] || skip "native.yaml names x86_64 kernels"
+	need_x86
 	need_root
 	need_namespace
 	make_client
@@ -35,11 +35,6 @@ teardown() {
 
 teardown_file() {
 	rm -rf "$W"
-}
-
-signature() {
-	awk -F': *' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 } /^stepping/ { s = $2 }
-		/^$/ { exit } END { print v " " f "/" m "/" s }' /proc/cpuinfo
 }
 
 # A verification of generation 7 as calibrd records it: verified NUMBER PASSED REGRET. Of scrub first, as no table has it.

@@ -7,6 +7,8 @@
 
 bats_require_minimum_version 1.5.0
 
+load common
+
 STOSB=glibc.cpu.x86_rep_stosb_threshold
 MEMSET_NT=glibc.cpu.x86_memset_non_temporal_threshold
 
@@ -18,8 +20,7 @@ setup_file() {
 	cp "$B/calibctl" "$T/bin/calibctl"
 	export CTL=$T/bin/calibctl TOPOLOGY CPU
 	TOPOLOGY=$("$CTL" topology --json --policy "$DATA/foreign.yaml" | jq -r .topology)
-	CPU=$(awk -F': *' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 } /^stepping/ { s = $2 }
-		/^$/ { exit } END { print v " " f "/" m "/" s }' /proc/cpuinfo)
+	CPU=$(signature)
 	sed -e "s|@CPU@|$CPU|" -e "s|@TOPOLOGY@|$TOPOLOGY|" "$DATA/native.yaml.in" >"$T/native.yaml"
 	for scenario in good stores; do
 		"$B/tool-calibctl_database" "$T/$scenario.db" "$TOPOLOGY" "$scenario"

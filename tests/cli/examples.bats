@@ -5,6 +5,8 @@
 # bats runs each test, and `run`, in a shell of its own.
 # shellcheck disable=SC2030,SC2031,SC2154
 
+load common
+
 setup_file() {
 	cd "$BATS_TEST_DIRNAME/../.." || return 1
 	export B=${B:-build} W=$BATS_FILE_TMPDIR
@@ -141,11 +143,8 @@ need_embed() {
 
 @test "an embedded policy is used where it fits, unknown kernels and all" {
 	need_embed
-	arch=$(uname -m)
-	[ "$arch" = x86_64 ] || skip "the signature is read the x86 way"
-	signature=$(awk -F': *' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 }
-		/^stepping/ { print v " " f "/" m "/" $2; exit }' /proc/cpuinfo)
-	sed "s|AuthenticAMD 25/1/1|$signature|; s/clzero/from_the_future/" tests/data/policy/good/design.yaml >"$W/own"
+	need_x86
+	sed "s|AuthenticAMD 25/1/1|$(signature)|; s/clzero/from_the_future/" tests/data/policy/good/design.yaml >"$W/own"
 	embeds "$W/own" "own policy"
 	[[ $output == *"by libc"* ]]
 }

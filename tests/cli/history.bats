@@ -33,15 +33,6 @@ teardown_file() {
 	rm -rf "$W"
 }
 
-signature() {
-	awk -F': *' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 } /^stepping/ { s = $2 }
-		/^$/ { exit } END { print v " " f "/" m "/" s }' /proc/cpuinfo
-}
-
-need_x86() {
-	[ "$(uname -m)" = x86_64 ] || skip "native.yaml names x86_64 kernels"
-}
-
 # A single range of one table, at sizes that no grid chooses.
 pin() {
 	printf 'pins:\n  - {intent: cold, prior: cached, from: 17G, to: 18G, kernel: libc}\n'
@@ -49,14 +40,6 @@ pin() {
 
 ctl() {
 	"$CTL" --policy "$P" --database "$D" "$@"
-}
-
-# Of wrapped text: a path's length decides where the lines break. One space for any number of them.
-says() {
-	local shown=$output
-	output=$(sed -e ':a' -e 'N' -e '$!ba' -e 's/\n  *\([^ ]\)/ \1/g' <<<"$output" | tr -s ' ')
-	holds "$1"
-	output=$shown
 }
 
 # What was published as a generation, but for its number.

@@ -18,8 +18,7 @@ setup_file() {
 	export CTL=$T/bin/calibctl
 	export TOPOLOGY CPU
 	TOPOLOGY=$("$CTL" topology --json --policy "$DATA/foreign.yaml" | jq -r .topology)
-	CPU=$(awk -F': *' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 } /^stepping/ { s = $2 }
-		/^$/ { exit } END { print v " " f "/" m "/" s }' /proc/cpuinfo)
+	CPU=$(signature)
 	sed -e "s|@CPU@|$CPU|" -e "s|@TOPOLOGY@|$TOPOLOGY|" "$DATA/native.yaml.in" >"$T/native.yaml"
 	"$B/tool-calibctl_database" "$T/good.db" "$TOPOLOGY" good
 	libraries
@@ -96,13 +95,6 @@ libraries() {
 	echo 'no library at all' >"$T/text.so"
 }
 
-holds() {
-	[[ $output == *"$1"* ]] || {
-		printf 'expected: %s\nin: %s\n' "$1" "$output"
-		return 1
-	}
-}
-
 misused() {
 	local culprit=$1
 	shift
@@ -136,14 +128,6 @@ verified() {
 
 rows() {
 	sqlite3 "$1" "SELECT count(*) FROM $2"
-}
-
-need_root() {
-	[ "$(id -u)" -eq 0 ] || skip "not root: nobody else to run as"
-}
-
-need_x86() {
-	[ "$(uname -m)" = x86_64 ] || skip "native.yaml names x86_64 kernels"
 }
 
 # --- what is refused -------------------------------------------------------------------------------------------------
