@@ -59,7 +59,7 @@ static int target(struct rollback *rollback, struct pc_why *why)
 		return pc_why(why, -EINVAL, "$PAGECLEAR_POLICY is `builtin`: name the policy's file with --policy");
 	if (where->policy_source == WHERE_NOWHERE && where->database_source != WHERE_HOST)
 		return pc_why(why, -ENOENT, "no policy is published now: name its file with --policy");
-	if (where->policy_source == WHERE_HOST || where->policy_source == WHERE_NOWHERE)
+	if (where_is_hosts(where->policy_source))
 		path = SETTLE_POLICY;
 	if (strlen(path) >= sizeof(rollback->config.policy))
 		return pc_why(why, -ENAMETOOLONG, "--policy: the path is longer than %zu bytes",
@@ -115,8 +115,7 @@ static int open_writer(struct store **out, const struct rollback *rollback, stru
 /* calibrd's own files: what it holds is not to be ended for this. */
 static bool is_calibrds(const struct where *where)
 {
-	return where->database_source == WHERE_HOST &&
-	       (where->policy_source == WHERE_HOST || where->policy_source == WHERE_NOWHERE);
+	return where->database_source == WHERE_HOST && where_is_hosts(where->policy_source);
 }
 
 /* As 0 and 1 of publish(); held: why the database cannot be written here. */

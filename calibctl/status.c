@@ -142,7 +142,7 @@ static void look_at_calibrd(struct status *status)
 	const struct where *where = &status->subject.where;
 	struct pc_why why;
 
-	if (where->policy_source == WHERE_HOST || where->policy_source == WHERE_NOWHERE)
+	if (where_is_hosts(where->policy_source))
 		if (status_calibrd_worries(&status->calibrd, &why))
 			worry(status, "%s", why.text);
 }

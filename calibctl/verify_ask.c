@@ -23,8 +23,7 @@ enum { RECENT = 8 }; /* verifications that may have been recorded since */
 
 static bool is_hosts_own(const struct where *where)
 {
-	return where->policy_source == WHERE_HOST &&
-	       (where->database_source == WHERE_HOST || where->database_source == WHERE_NOWHERE);
+	return where->policy_source == WHERE_HOST && where_is_hosts(where->database_source);
 }
 
 bool verification_is_calibrds(const struct verification_request *request, const struct calibctl *ctl,

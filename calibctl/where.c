@@ -94,6 +94,11 @@ bool where_is_off(const struct where *where)
 	return where->policy_source == WHERE_ENVIRONMENT && strcmp(where->policy, "builtin") == 0;
 }
 
+bool where_is_hosts(enum where_source source)
+{
+	return source == WHERE_HOST || source == WHERE_NOWHERE;
+}
+
 const char *where_policy_origin(const struct where *where)
 {
 	static const char *const names[] = {[WHERE_NOWHERE] = "nowhere",

@@ -40,6 +40,9 @@ void where_here(struct where *out, const struct calibctl *ctl);
 /* True if the policy is $PAGECLEAR_POLICY's word `builtin`: no file is in use. */
 bool where_is_off(const struct where *where);
 
+/* True if it is this host's own that is looked at: it was found there, or is nowhere and would be. */
+bool where_is_hosts(enum where_source source);
+
 /* "--policy", "$PAGECLEAR_POLICY", "source tree", "this host". */
 const char *where_policy_origin(const struct where *where);
 
