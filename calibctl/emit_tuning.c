@@ -281,6 +281,6 @@ enum outcome tuning_find(struct emit *emit, struct tuning *out)
 	if (ask_loader(emit, &facts, &why) < 0 || read_costs(emit, &facts, out, &own, &why) != 0)
 		return output_failed(&why);
 	if (!facts.range.stosb)
-		return nothing(out, DONE, "nothing to set: the loader does not list %s", stosb_name);
+		return nothing(out, DONE, "nothing to set without %s", stosb_name);
 	return choose(emit, &facts, out, own);
 }
