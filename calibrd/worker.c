@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "calibrd/log.h"
+#include "calibrd/rest.h"
 #include "calibrd/trial.h"
 #include "calibrd/worker_parts.h"
 #include "libpolicy/policy.h"
@@ -93,6 +94,15 @@ int worker_try_kernels(struct worker *worker, uint32_t excluded, uint32_t *passe
 		if (pc_kernel_runs(&pc_kernels[row]) && (excluded >> row & 1) == 0)
 			r = try_kernel(worker, row, passed, why);
 	return r;
+}
+
+int worker_new_meter(struct meter **out, const struct order *order, const struct crew *crew, struct pc_why *why)
+{
+	struct meter *real = NULL;
+	int r = meter_real_new(&real, crew, why);
+
+	*out = NULL;
+	return r == 0 ? rest_new(out, real, order->duty_percent, why) : r;
 }
 
 void worker_free_meter(struct worker *worker, struct meter *meter)

@@ -5,7 +5,6 @@
 #include "calibrd/bench.h"
 #include "calibrd/crew.h"
 #include "calibrd/log.h"
-#include "calibrd/rest.h"
 #include "calibrd/worker_parts.h"
 
 static int say_sample(void *context, const struct series_key *key, const struct round_value *value, bool tainted)
@@ -57,16 +56,12 @@ static int find_crew(struct crew *crew, uint32_t most)
 static int find_meter(struct meter **out, const struct order *order, unsigned *threads, struct pc_why *why)
 {
 	struct crew crew = {.count = 0};
-	struct meter *meter = NULL;
 	int r = find_crew(&crew, order->threads_most);
 
 	if (r < 0)
 		return pc_why(why, r, "cannot find CPUs to measure on: %s", strerror(-r));
-	r = meter_real_new(&meter, &crew, why);
-	if (r == 0)
-		r = rest_new(out, meter, order->duty_percent, why);
 	*threads = (unsigned)crew.count;
-	return r;
+	return worker_new_meter(out, order, &crew, why);
 }
 
 static int measure(struct worker *worker, struct meter *meter, const struct bench_config *config, struct pc_why *why)

@@ -32,6 +32,9 @@ int worker_say_progress(void *worker, unsigned epoch, unsigned epochs, double sh
 /* Bits of the kernels that run here and passed their trial; says how each trial went, as soon as it is known. */
 int worker_try_kernels(struct worker *worker, uint32_t excluded, uint32_t *passed, struct pc_why *why);
 
+/* A meter of this host that rests as it was ordered to; crew: as meter_real_new() has it. NULL after an error. */
+int worker_new_meter(struct meter **out, const struct order *order, const struct crew *crew, struct pc_why *why);
+
 /* Ends a meter, which may be NULL, and keeps what it has counted. */
 void worker_free_meter(struct worker *worker, struct meter *meter);
 

@@ -1,16 +1,13 @@
 /* The child that verifies: calibrd's, and calibctl's. See worker.h. */
-#include "calibrd/rest.h"
 #include "calibrd/verify.h"
 #include "calibrd/worker_parts.h"
 
 static int measure(struct worker *worker, const struct order *order, const struct verify_config *config,
                    struct verify_data *out, struct pc_why *why)
 {
-	struct meter *real = NULL, *meter = NULL;
-	int r = meter_real_new(&real, NULL, why);
+	struct meter *meter;
+	int r = worker_new_meter(&meter, order, NULL, why);
 
-	if (r == 0)
-		r = rest_new(&meter, real, order->duty_percent, why);
 	if (r == 0)
 		r = verify_measure(meter, config, out, why);
 	worker_free_meter(worker, meter);
