@@ -165,4 +165,7 @@ int verify_judge(const struct verify_data *data, const struct pageclear_policy *
 double verify_mean_limit(const struct verified *told, double tolerance);
 double verify_p95_limit(const struct verified *told);
 
+/* Of the series beyond theirs the one that is furthest beyond, by mean or percentile; NULL: none is. */
+const struct verified *verify_worst(const struct verify_report *report, double tolerance);
+
 #endif

@@ -97,6 +97,24 @@ double verify_p95_limit(const struct verified *told)
 	return told->floor_p95 + p95_slack;
 }
 
+const struct verified *verify_worst(const struct verify_report *report, double tolerance)
+{
+	const struct verified *worst = NULL;
+	double most = -INFINITY;
+
+	for (size_t i = 0; i < report->count; i++) {
+		const struct verified *told = &report->series[i].told;
+		double beyond =
+			fmax(told->mean - verify_mean_limit(told, tolerance), told->p95 - verify_p95_limit(told));
+
+		if (!told->passed && beyond > most) {
+			most = beyond;
+			worst = told;
+		}
+	}
+	return worst;
+}
+
 static enum verify_shape shape_of(const struct verified *told)
 {
 	return told->intent == PAGECLEAR_SCRUB ? VERIFY_SCRUB

@@ -22,21 +22,18 @@ static int remember(struct service *service, struct pc_why *why)
 	return store_verify(service->store, row, series, report->count, why);
 }
 
-/* The first series that is beyond: what is wrong in one line. */
+/* What is wrong, in one line. */
 static void tell(const struct verify_report *report, char *text, size_t size)
 {
-	snprintf(text, size, "within tolerance everywhere");
-	for (size_t i = 0; i < report->count; i++) {
-		const struct verified *told = &report->series[i].told;
+	const struct verified *worst = verify_worst(report, VERIFY_TOLERANCE / 100.0);
 
-		if (told->passed)
-			continue;
+	if (worst == NULL)
+		snprintf(text, size, "within tolerance everywhere");
+	else
 		snprintf(text, size,
 		         "%s, %s: regret %.1f %% in the mean (noise %.1f %%), at worst %.1f %% at %llu bytes",
-		         pc_intent_name(told->intent), pc_prior_name(told->prior), 100 * told->mean, 100 * told->floor,
-		         100 * told->worst, (unsigned long long)told->worst_bytes);
-		return;
-	}
+		         pc_intent_name(worst->intent), pc_prior_name(worst->prior), 100 * worst->mean,
+		         100 * worst->floor, 100 * worst->worst, (unsigned long long)worst->worst_bytes);
 }
 
 int verifying_conclude(struct service *service, struct pc_why *why)

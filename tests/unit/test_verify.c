@@ -179,6 +179,25 @@ static void test_the_floor_is_allowed_for(void)
 	CU_ASSERT_DOUBLE_EQUAL(verify_p95_limit(&told), 0.3, near);
 }
 
+/* Beyond by 3 points of the mean, by 20 of the percentile, and by 1 of a scrub's mean: not the largest, nor the first.
+ */
+static void test_which_series_is_furthest_beyond(void)
+{
+	struct verify_report report = {.count = 4};
+
+	report.series[0].told = (struct verified){.intent = PAGECLEAR_HOT, .mean = 0.05};
+	report.series[1].told = (struct verified){.intent = PAGECLEAR_COLD, .mean = 0.01, .p95 = 0.3};
+	report.series[2].told = (struct verified){.intent = PAGECLEAR_SCRUB, .mean = 0.07};
+	report.series[3].told = (struct verified){.intent = PAGECLEAR_COLD, .mean = 0.4, .floor = 0.5, .passed = true};
+	CU_ASSERT_PTR_EQUAL(verify_worst(&report, 0.02), &report.series[1].told);
+	report.series[1].told.passed = true;
+	CU_ASSERT_PTR_EQUAL(verify_worst(&report, 0.02), &report.series[0].told);
+	report.series[0].told.passed = true;
+	CU_ASSERT_PTR_EQUAL(verify_worst(&report, 0.02), &report.series[2].told);
+	report.series[2].told.passed = true;
+	CU_ASSERT_PTR_NULL(verify_worst(&report, 0.02));
+}
+
 /* A verdict rests on half of the sizes at least. */
 static void test_too_little_undisturbed(void)
 {
@@ -272,6 +291,7 @@ static const struct unit_test tests[] = {
 	{"gains without a hint and over another library", test_gains_without_a_hint_and_over_another_library},
 	{"what passes", test_what_passes},
 	{"the floor is allowed for", test_the_floor_is_allowed_for},
+	{"which series is furthest beyond", test_which_series_is_furthest_beyond},
 	{"too little undisturbed", test_too_little_undisturbed},
 	{"a point is full at last", test_a_point_is_full_at_last},
 	{"what a policy names", test_what_a_policy_names},
