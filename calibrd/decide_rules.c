@@ -15,12 +15,14 @@ static const double half_octave = 1.4;
 
 /* --- crossovers -------------------------------------------------------------------------------------------------- */
 
-/* The next eighth of an octave: finer than any measurement here, and numbers that people can read. */
-static uint64_t next_eighth(double bytes)
+/* The next eighth of an octave, or of the bracket where that is narrower: finer than any measurement here, and numbers
+ * that people can read. Brackets are narrow where there is a cliff: above 2 KiB glibc's memset takes twice as long. */
+static uint64_t next_round(double bytes, uint64_t low, uint64_t high)
 {
-	double octave = exp2(floor(log2(bytes)));
+	double step = exp2(floor(log2(fmin(bytes, (double)(high - low))))) / 8;
 
-	return (uint64_t)(octave * (9 + floor((bytes / octave - 1) * 8)) / 8);
+	step = fmax(step, 1);
+	return (uint64_t)(step * (1 + floor(bytes / step)));
 }
 
 /* Where the new kernel becomes cheaper than the old one: in (size before, size], so that rules ascend. */
@@ -34,10 +36,12 @@ static uint64_t crossover(const struct grid *grid, size_t size, unsigned before,
 	    !grid_cell(grid, size - 1, before)->measured)
 		return grid->bytes[size];
 	left = grid_cell(grid, size - 1, after)->l - grid_cell(grid, size - 1, before)->l;
-	if (!(left > 0 && right < 0))
+	if (!(left > -solve_not_libc && right < 0))
 		return grid->bytes[size];
+	left = fmax(left, 0); /* better already, by less than it takes: it begins right behind */
 	octaves = log2((double)grid->bytes[size] / (double)grid->bytes[size - 1]);
-	at = next_eighth((double)grid->bytes[size - 1] * exp2(octaves * left / (left - right)));
+	at = next_round((double)grid->bytes[size - 1] * exp2(octaves * left / (left - right)), grid->bytes[size - 1],
+	                grid->bytes[size]);
 	return at < grid->bytes[size] ? at : grid->bytes[size];
 }
 

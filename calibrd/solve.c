@@ -6,7 +6,7 @@
 
 #include "pageclear/policy.h"
 
-static const double not_libc = 0.03; /* what any other kernel must earn per octave for not being the default */
+const double solve_not_libc = 0.03;
 static const double least_switch = 0.06;
 static const double proof_margin = 0.03, level = 0.05;
 static const double sure_loss = 0.1; /* no cell may lose more than this, surely, to a tie with its neighbours */
@@ -27,7 +27,7 @@ static double cell_cost(const struct grid *grid, size_t size, unsigned kernel)
 
 	if (!may_stand(cell))
 		return INFINITY;
-	return grid->width[size] * (cell->l + (kernel == 0 ? 0 : not_libc));
+	return grid->width[size] * (cell->l + (kernel == 0 ? 0 : solve_not_libc));
 }
 
 /* best[k]: cheapest way to end at this size with kernel k; from[size][k]: the kernel it had one size before. */
@@ -136,7 +136,7 @@ static double excess(const struct grid *grid, const unsigned *choice, unsigned k
  */
 static bool join(const struct grid *grid, unsigned *choice, size_t first, size_t middle, size_t last)
 {
-	double tie = fmax(not_libc, grid->sigma / 2);
+	double tie = fmax(solve_not_libc, grid->sigma / 2);
 	unsigned left = choice[first], right = choice[middle], one;
 	double left_costs = excess(grid, choice, left, middle, last);
 	double right_costs = excess(grid, choice, right, first, middle - 1);

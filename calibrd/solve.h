@@ -9,6 +9,9 @@
 
 #include "calibrd/grid.h"
 
+/* What any other kernel must earn for not being the default, in nats per octave. */
+extern const double solve_not_libc;
+
 /* What a switch must earn, in nats times octaves: 6 % over an octave, more where epochs disagree. */
 double solve_switch_cost(const struct grid *grid);
 

@@ -94,9 +94,37 @@ static void test_crossovers_are_interpolated(void)
 	CU_ASSERT_EQUAL_FATAL(one_crossover(&grid, 0.3, -1e-9, rules), 2);
 	CU_ASSERT_TRUE(holds(&rules[1], 8192, 1));
 	grid_free(&grid);
-	/* It won before as well, but not enough: then from where it was chosen. */
+	/* It won before as well, by less than it takes: right behind, as in between it wins by more. */
 	CU_ASSERT_EQUAL_FATAL(one_crossover(&grid, -0.01, -0.3, rules), 2);
+	CU_ASSERT_TRUE(holds(&rules[1], 4608, 1));
+	grid_free(&grid);
+	/* It won by what it takes, and was not chosen all the same: nobody knows why it should be in between. */
+	CU_ASSERT_EQUAL_FATAL(one_crossover(&grid, -0.1, -0.3, rules), 2);
 	CU_ASSERT_TRUE(holds(&rules[1], 8192, 1));
+	grid_free(&grid);
+}
+
+/* 1.1 eighths of an octave apart, l falls from 0.04 to -0.8: 0.04 / 0.84 of the way is 4111 bytes. A step of an eighth
+ * of the octave, or the bracket's end, would leave most of what the cliff costs. */
+static void test_crossovers_are_close_to_cliffs(void)
+{
+	unsigned choice[GRID_SIZES] = {0, 0, 0, 1, 1};
+	struct pc_rule rules[PC_RULES_MAX];
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	grid_by_hand(&grid, 5, EPOCHS);
+	grid.bytes[3] = 4424;
+	for (size_t i = 0; i < 5; i++) {
+		set_cell(&grid, i, 0, 0, 9);
+		set_cell(&grid, i, 1, i < 3 ? 0.04 : -0.8, 9);
+	}
+	CU_ASSERT_EQUAL_FATAL(decide_rules(&grid, choice, rules), 2);
+	CU_ASSERT_TRUE(holds(&rules[1], 4128, 1));
+	/* Next to each other: there is but one place. */
+	grid.bytes[3] = 4097;
+	CU_ASSERT_EQUAL_FATAL(decide_rules(&grid, choice, rules), 2);
+	CU_ASSERT_TRUE(holds(&rules[1], 4097, 1));
 	grid_free(&grid);
 }
 
@@ -290,6 +318,7 @@ static void test_scrub_holds_beyond_the_grid(void)
 static const struct unit_test tests[] = {
 	{"rules ascend and say what was chosen", test_rules_ascend_and_say_what_was_chosen},
 	{"crossovers are interpolated", test_crossovers_are_interpolated},
+	{"crossovers are close to cliffs", test_crossovers_are_close_to_cliffs},
 	{"range of a crossover is that of the epochs", test_range_of_a_crossover_is_that_of_the_epochs},
 	{"a refined bracket is narrower", test_a_refined_bracket_is_narrower},
 	{"gains are those measured, by octaves", test_gains_are_those_measured_by_octaves},
