@@ -38,7 +38,8 @@ static int take_round(struct bench_grid *grid, struct bench_stand *stand, const 
 		                        .phase = PHASE_CLEAR,
 		                        .prior = block->prior,
 		                        .bytes = grid->sizes[block->size],
-		                        .passes = PASSES};
+		                        .passes = PASSES,
+		                        .exact = true};
 
 		r = meter->ops->sample(meter, &ask, &samples[i]);
 	}

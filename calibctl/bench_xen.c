@@ -68,7 +68,8 @@ static int take_kernel(struct bench_stand *stand, const struct xen_victim *victi
 	                          .phase = PHASE_CLEAR,
 	                          .prior = prior,
 	                          .bytes = victim->target_bytes,
-	                          .passes = PASSES};
+	                          .passes = PASSES,
+	                          .exact = true};
 	struct meter_ask read = {.phase = PHASE_VICTIM_L2, /* all victims are read alike: the size is what matters */
 	                         .prior = prior,
 	                         .bytes = victim->target_bytes,

@@ -31,6 +31,8 @@ struct meter_ask {
 	bool read;        /* PHASE_CLEAR: also time the first forward read */
 	bool backward;    /* the chunks in descending order of address */
 	bool base_pages;  /* on base pages, however large the extent */
+	bool exact;       /* PHASE_CLEAR: of just so many bytes; else below 4 KiB and above 2 MiB of up to a sixteenth
+	                   * less, alike for all asks of a round, and told as if it were all */
 };
 
 struct meter_sample {

@@ -110,6 +110,7 @@ static int sample_clear(struct verifier *verifier, const struct verify_point *po
 		.chunk = entrant->kind == VERIFY_KERNEL ? entrant->way.chunk : 0,
 		.passes = passes(verifier, point->bytes),
 		.read = point->shape != VERIFY_SCRUB && !is_only_for(entrant, PAGECLEAR_COLD),
+		.exact = true,
 	};
 	struct meter_sample taken = {0};
 	int r = sample(verifier, &ask, &taken);

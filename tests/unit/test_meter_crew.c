@@ -268,7 +268,8 @@ static void test_ways_in_every_thread(void)
 	check_witnesses(ask.threads);
 	for (unsigned i = 0; i < ask.threads; i++) {
 		CU_ASSERT(witnesses[i].calls >= 4);
-		CU_ASSERT_EQUAL(witnesses[i].high - witnesses[i].low, BASE);
+		CU_ASSERT(witnesses[i].high - witnesses[i].low <= BASE);
+		CU_ASSERT(witnesses[i].high - witnesses[i].low >= BASE - BASE / 16);
 	}
 	stand_stop();
 }
