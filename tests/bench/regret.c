@@ -118,9 +118,18 @@ static const char *series_name(unsigned intent, enum pc_prior prior)
 /* Cost over libc's as a factor of gain. */
 static double gain(unsigned intent, double own)
 {
-	if (intent != PAGECLEAR_SCRUB || isnan(own))
+	if (intent != PAGECLEAR_SCRUB)
 		return exp(-own);
 	return 1 / fmax(0.05, 1 + own);
+}
+
+/* "1.20x", or "-" for what could not be told. */
+static void print_gain(const char *name, unsigned intent, double own)
+{
+	if (isnan(own))
+		printf("  %s     - ", name);
+	else
+		printf("  %s %5.2fx", name, gain(intent, own));
 }
 
 static void print_points(const struct bench *bench, const struct pageclear_policy *policy, const struct verified *told)
@@ -133,12 +142,13 @@ static void print_points(const struct bench *bench, const struct pageclear_polic
 		    (point->shape != VERIFY_SCRUB && (point->shape == VERIFY_CACHED) != (told->prior == PC_CACHED)))
 			continue;
 		verify_point_judge(point, told->intent, policy, &at);
-		printf("  %-14s %9" PRIu64
-		       " B  regret %+6.1f %%  floor %4.1f %%  gain %5.2fx  unhinted %5.2fx  best %5.2fx"
-		       "  %-9s (best %s), %zu rounds\n",
-		       series_name(told->intent, told->prior), point->bytes, 100 * at.regret, 100 * at.floor,
-		       gain(told->intent, at.own), gain(told->intent, at.unhinted), gain(told->intent, at.best),
-		       pc_kernels[at.chosen.kernel].name, pc_kernels[at.better.kernel].name, point->rounds);
+		printf("  %-14s %9" PRIu64 " B  regret %+6.1f %%  floor %4.1f %%",
+		       series_name(told->intent, told->prior), point->bytes, 100 * at.regret, 100 * at.floor);
+		print_gain("gain", told->intent, at.own);
+		print_gain("unhinted", told->intent, at.unhinted);
+		print_gain("best", told->intent, at.best);
+		printf("  %-9s (best %s), %zu rounds\n", pc_kernels[at.chosen.kernel].name,
+		       pc_kernels[at.better.kernel].name, point->rounds);
 	}
 }
 
