@@ -102,14 +102,25 @@ static int read_field(void *out, const struct pc_node *node, const struct field 
 	}
 }
 
+/* Fields are listed as they are written: mostly the next one is the one that is wanted. */
+static const struct pc_node *member_after(const struct pc_node *last, const struct pc_node *map, const char *key)
+{
+	const struct pc_node *next = last != NULL ? last->next : map->first;
+
+	return next != NULL && strcmp(next->key, key) == 0 ? next : pc_node_member(map, key);
+}
+
 static int read_fields(void *out, const struct pc_node *map, const struct field *fields, size_t count,
                        struct pc_why *why)
 {
+	const struct pc_node *last = NULL;
 	int r = 0;
 
 	for (size_t i = 0; i < count && r == 0; i++) {
-		const struct pc_node *node = pc_node_member(map, fields[i].key);
+		const struct pc_node *node = member_after(last, map, fields[i].key);
 
+		if (node != NULL)
+			last = node;
 		if (node != NULL)
 			r = read_field(out, node, &fields[i], why);
 		else if (fields[i].required)
@@ -214,9 +225,9 @@ static int read_rule(struct pc_rule *rule, const struct pc_node *map, struct pc_
 {
 	static const struct field fields[] = {
 		FIELD(struct pc_rule, from, "from", U64, true, 0, UINT64_MAX),
-		FIELD(struct pc_rule, kernel, "kernel", TEXT, true, 0, 0),
 		FIELD(struct pc_rule, low, "low", U64, false, 0, UINT64_MAX),
 		FIELD(struct pc_rule, high, "high", U64, false, 0, UINT64_MAX),
+		FIELD(struct pc_rule, kernel, "kernel", TEXT, true, 0, 0),
 		FIELD(struct pc_rule, chunk, "chunk", U64, false, 0, UINT64_MAX),
 		FIELD(struct pc_rule, gain, "gain", DOUBLE, false, 0, GAIN_MAX),
 		FIELD(struct pc_rule, pinned, "pinned", BOOL, false, 0, 0),

@@ -268,10 +268,10 @@ static unsigned line_at(const char *text, size_t at)
  * quoted text with a line like that is refused too. */
 static int refuse_directives(const char *text, size_t len, struct pc_why *why)
 {
-	for (size_t at = 0; at < len; at++)
-		if (text[at] == '%' && (at == 0 || break_before(text, at) > 0))
+	for (const char *found = text; (found = memchr(found, '%', (size_t)(text + len - found))) != NULL; found++)
+		if (found == text || break_before(text, (size_t)(found - text)) > 0)
 			return pc_why(why, -EBADMSG, "%u:1: directives (lines that begin with %%) are not allowed",
-			              line_at(text, at));
+			              line_at(text, (size_t)(found - text)));
 	return 0;
 }
 
@@ -339,7 +339,7 @@ const struct pc_node *pc_node_member(const struct pc_node *node, const char *key
 	if (node == NULL || node->kind != PC_MAPPING)
 		return NULL;
 	for (const struct pc_node *member = node->first; member != NULL; member = member->next)
-		if (strcmp(member->key, key) == 0)
+		if (member->key[0] == key[0] && strcmp(member->key, key) == 0) /* most differ at once: spare the call */
 			return member;
 	return NULL;
 }
