@@ -84,9 +84,10 @@ int pc_file_read(const char *path, size_t most, char **text, size_t *len, struct
 	return 0;
 }
 
-static int64_t nanoseconds(const struct timespec *time)
+/* To be told apart, no more: it wraps for the years after 2262, which a file may claim to be from. */
+static uint64_t nanoseconds(const struct timespec *time)
 {
-	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+	return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
 }
 
 struct pc_identity pc_file_identity(const char *path)

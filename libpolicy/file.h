@@ -14,7 +14,7 @@
 struct pc_identity {
 	int error; /* errno of the stat, and all else 0; 0: it leads somewhere */
 	uint64_t device, inode, size;
-	int64_t changed_ns, modified_ns; /* since 1970 */
+	uint64_t changed_ns, modified_ns; /* since 1970, modulo 2^64 */
 };
 
 /* *text belongs to the caller: free(). Errors: -errno of open and read (-EIO for ESTALE), -EBADMSG not a regular file,

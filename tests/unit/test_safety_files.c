@@ -274,6 +274,23 @@ static void test_a_pipe_is_not_even_opened(void)
 	start_bare();
 }
 
+/* Times whose nanoseconds no 64-bit number holds: a file may claim any. */
+static void test_times_beyond_2262(void)
+{
+	const time_t seconds[] = {9223372037, 10000000000, INT64_C(-9223372037)};
+
+	start_bare();
+	publish(pc_search_paths[0], good_text(2));
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		const struct timespec times[] = {{seconds[i], 5}, {seconds[i], 5}};
+
+		CU_ASSERT_EQUAL(utimensat(AT_FDCWD, pc_search_paths[0], times, 0), 0);
+		CU_ASSERT_EQUAL(pageclear_reload(), 1);
+		CU_ASSERT_EQUAL(pageclear_reload(), 0);
+	}
+	start_bare();
+}
+
 /* Files that only look regular: reading fails, or never ends. */
 static void test_kernel_files(void)
 {
@@ -396,6 +413,7 @@ static const struct unit_test tests[] = {
 	{"whatever_is_named", test_whatever_is_named},
 	{"whatever_takes_its_place", test_whatever_takes_its_place},
 	{"a_pipe_is_not_even_opened", test_a_pipe_is_not_even_opened},
+	{"times_beyond_2262", test_times_beyond_2262},
 	{"kernel_files", test_kernel_files},
 	{"replaced_while_it_is_read", test_replaced_while_it_is_read},
 	{"unreadable", test_unreadable},
