@@ -25,7 +25,7 @@
  * where the victim fitted, and took half the time of AVX's on one first generation (Dinar: 352 against 644 thousand
  * ticks) for 15 % more at worst on the others. CLZERO took two thirds of its time at the same displacement (Rome).
  */
-static const char scrubbers[][8] = {"clzero", "movnti", "stnp"};
+static const char scrubbers[][8] = {"clzero", "movnti"};
 
 enum { SCRUB_FROM = 4096 };
 
@@ -54,8 +54,8 @@ static const struct known {
 	/* Zen 3. Arora 2022, Milan: 39-46 GB/s against 13 (4 KiB a call) to 36 (1 GiB a call). 16 KiB as on Zen 2. */
 	{"AuthenticAMD", 25, 0x00, 0x0f, "clzero", 16 << 10},
 	{"AuthenticAMD", 25, 0x20, 0x5f, "clzero", 16 << 10},
-	/* Haswell-EP. Beulich, Precision 7810: 1.9 times REP STOS at 16 KiB, 2.2 at 128 KiB. Above that
-         * as its shrink, the next row. */
+	/* Haswell-EP. Beulich, Precision 7810: 1.9 times REP STOS at 16 KiB, 2.2 at 128 KiB. Far above that the next
+         * row, its shrink, speaks for it. */
 	{"GenuineIntel", 6, 0x3f, 0x3f, "movnti", 16 << 10},
 	/* Broadwell-EP. Arora 2020, E5-2630v4 (25 MiB of LLC): 2.2 times from 128 MiB up. */
 	{"GenuineIntel", 6, 0x4f, 0x4f, "movnti", 128 << 20},
