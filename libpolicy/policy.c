@@ -108,11 +108,12 @@ static void add_list(struct layout *layout, const struct pc_table *table)
 	for (size_t i = 0; i < table->rule_count; i++) {
 		const struct pc_rule *rule = &table->rules[i];
 		const struct pc_kernel *kernel = resolve(rule, layout->lacking);
-		bool last = i + 1 == table->rule_count;
+		bool last = i + 1 == table->rule_count, stands_in = strcmp(kernel->name, rule->kernel) != 0;
 
+		/* A chunk is the named kernel's: libc in its place may take twice as long in pieces. */
 		*layout->span++ = (struct pc_span){.name = kernel->name,
 		                                   .clear = kernel->clear,
-		                                   .chunk = clamp_chunk(rule->chunk),
+		                                   .chunk = stands_in ? 0 : clamp_chunk(rule->chunk),
 		                                   .from = clamp_size(rule->from),
 		                                   .to = last ? SIZE_MAX : clamp_size(rule[1].from),
 		                                   .kernel = kernel,
