@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,10 +228,14 @@ int pageclear_policy_open(const struct pageclear_policy **out, const char *path)
 {
 	struct pageclear_policy *policy = NULL;
 	struct pc_search search;
+	int cancellation, r;
 
 	if (out == NULL)
 		return -EINVAL;
-	int r = path == NULL ? pc_search(&policy, &search, NULL) : pc_policy_load(&policy, path, NULL);
+	/* Reading a file ends a cancelled thread: what it holds by then would be lost. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+	r = path == NULL ? pc_search(&policy, &search, NULL) : pc_policy_load(&policy, path, NULL);
+	pthread_setcancelstate(cancellation, NULL);
 	if (r < 0)
 		return r;
 	*out = policy;

@@ -17,8 +17,7 @@ static struct {
 	enum {
 		NEVER,    /* nothing found yet: libc */
 		SEARCHED, /* search says what the words are */
-		LOST,     /* the words serve; a fork lost what search said of them */
-		MIXED,    /* the words are being overwritten, or a fork left them so */
+		MIXED,    /* both are being overwritten, or a fork left them so */
 	} state;
 	bool calibrated; /* the words, at least in part, whatever the state */
 	int trouble;     /* -errno of the last look if it could not be had; 0 */
@@ -37,40 +36,54 @@ static int load(void)
 		return r;
 	process.state = MIXED;
 	process.calibrated = process.calibrated || found.used < PC_CANDIDATES;
-	/* The child of a fork in another thread must not see new words beside the old state. */
+	/* The child of a fork in another thread must see neither new words nor half a search beside the state of
+	 * before, nor the state beside what is yet to come. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pc_words_copy(&pc_process_words, &policy->words);
-	atomic_thread_fence(memory_order_seq_cst);
 	process.calibrated = found.used < PC_CANDIDATES;
 	process.search = found;
+	atomic_thread_fence(memory_order_seq_cst);
 	process.state = SEARCHED;
 	pc_policy_free(policy);
 	return 0;
 }
 
-/* A thread that held the lock while another forked does not exist in the child: let go for it, and believe of search
- * nothing. The words serve on. */
+/* A thread that held the lock while another forked does not exist in the child: let go for it. What it was at, the
+ * state says. */
 static void after_fork_in_child(void)
 {
-	if (pthread_mutex_trylock(&process.lock) == 0) {
+	if (pthread_mutex_trylock(&process.lock) == 0)
 		pthread_mutex_unlock(&process.lock);
-		return;
-	}
-	pthread_mutex_init(&process.lock, NULL);
-	if (process.state == SEARCHED)
-		process.state = LOST;
+	else
+		pthread_mutex_init(&process.lock, NULL);
+}
+
+/* Who is cancelled holding it would keep it for ever: files are read meanwhile, and reads end cancelled threads. */
+static int lock(void)
+{
+	int cancellation;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+	pthread_mutex_lock(&process.lock);
+	return cancellation;
+}
+
+static void unlock(int cancellation)
+{
+	pthread_mutex_unlock(&process.lock);
+	pthread_setcancelstate(cancellation, NULL);
 }
 
 __attribute__((constructor)) static void start(void)
 {
-	int kept = errno;
+	int kept = errno, cancellation;
 
 	/* Where there is no memory even for that, a child forked beside a reload would wait in its own; its clears
 	 * don't. */
 	pthread_atfork(NULL, NULL, after_fork_in_child);
-	pthread_mutex_lock(&process.lock);
+	cancellation = lock();
 	load(); /* without memory even for the built-in policy libc serves until a reload */
-	pthread_mutex_unlock(&process.lock);
+	unlock(cancellation);
 	errno = kept;
 }
 
@@ -102,9 +115,9 @@ static int reload(void)
 
 int pageclear_reload(void)
 {
-	pthread_mutex_lock(&process.lock);
-	int r = reload();
-	pthread_mutex_unlock(&process.lock);
+	int cancellation = lock(), r = reload();
+
+	unlock(cancellation);
 	return r;
 }
 
@@ -114,25 +127,21 @@ static const char *in_words(void)
 		return process.search.text;
 	if (process.state == NEVER)
 		return "libc only; the policy could not be looked for: reload";
-	if (process.state == MIXED)
-		return "one of two policies or a harmless mixture: the parent process was replacing one; reload";
-	return process.calibrated ? "calibrated, as the parent process was; which policy, a reload tells"
-	                          : "built-in policy, as the parent process had; why, a reload tells";
+	return "one of two policies or a harmless mixture: the parent process was replacing one; reload";
 }
 
 int pageclear_status(char *text, size_t size)
 {
 	if (text == NULL && size > 0)
 		return -EINVAL;
-	pthread_mutex_lock(&process.lock);
+	int cancellation = lock(), kept = errno;
 	bool calibrated = process.calibrated;
-	int kept = errno;
 	errno = -process.trouble; /* for %m */
 	if (size > 0 && process.trouble < 0 && process.state == SEARCHED)
 		snprintf(text, size, "%s; the last look since failed: %m", in_words());
 	else if (size > 0)
 		snprintf(text, size, "%s", in_words());
 	errno = kept;
-	pthread_mutex_unlock(&process.lock);
+	unlock(cancellation);
 	return calibrated ? 0 : 1;
 }

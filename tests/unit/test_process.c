@@ -470,10 +470,10 @@ static void test_status_of_a_child_forked_beside_a_reload(void)
 	sem_init(&asked, 0, 0);
 	sem_init(&answer, 0, 0);
 	start_bare();
-	fork_beside_reload(1, "built-in policy, as the parent");
+	fork_beside_reload(1, "built-in policy (libc");
 	publish(pc_search_paths[0], good_text(9));
 	CU_ASSERT_EQUAL(pageclear_reload(), 1);
-	fork_beside_reload(0, "calibrated, as the parent");
+	fork_beside_reload(0, pc_search_paths[0]);
 	start_bare();
 }
 

@@ -244,10 +244,51 @@ static void test_smallest_stack(void)
 	start_bare();
 }
 
+/* --- cancelled --- */
+
+/* Reading a file is where a cancelled thread ends; were that inside of the library, its lock would be held for ever. */
+static void *reload_though_cancelled(void *results)
+{
+	const struct pageclear_policy *policy = NULL;
+	int *result = results;
+
+	pthread_cancel(pthread_self());
+	result[0] = pageclear_reload();
+	result[1] = pageclear_policy_open(&policy, pc_search_paths[0]);
+	pageclear_policy_close(policy);
+	pthread_testcancel();
+	return NULL; /* not reached */
+}
+
+/* In a child, since whoever waits for the lock is ended by its alarm. */
+static int cancel_while_reloading(void)
+{
+	int results[] = {-1, -1};
+	pthread_t thread;
+	void *end;
+
+	CHECK(pthread_create(&thread, NULL, reload_though_cancelled, results) == 0);
+	CHECK(pthread_join(thread, &end) == 0);
+	CHECK(end == PTHREAD_CANCELED);
+	CHECK(results[0] == 1 && results[1] == 0);
+	CHECK(pageclear_status(NULL, 0) == 0);
+	CHECK(pageclear_reload() == 0);
+	return 0;
+}
+
+static void test_cancelled_threads_hold_nothing(void)
+{
+	start_bare();
+	publish(pc_search_paths[0], good_text(3));
+	CU_ASSERT_EQUAL(in_child(cancel_while_reloading), 0);
+	start_bare();
+}
+
 static const struct unit_test tests[] = {
 	{"reload_beside_32_threads", test_reload_beside_32_threads},
 	{"fork_beside_all_of_it", test_fork_beside_all_of_it},
 	{"smallest_stack", test_smallest_stack},
+	{"cancelled_threads_hold_nothing", test_cancelled_threads_hold_nothing},
 };
 
 UNIT_MAIN("safety_threads", tests)

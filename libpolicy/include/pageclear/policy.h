@@ -12,11 +12,12 @@
  *     /run/pageclear/policy.yaml
  *     /etc/pageclear/policy.yaml
  * WITHOUT ANY: the built-in policy. Hot and cold clears are libc's memset, save cold ones with the hint FLUSHED on
- * CPUs of which others have published how those go; scrubs of 4 KiB and more take the CPU's own non-temporal kernel.
+ * CPUs of which others have published how those go; scrubs of 4 KiB and more go round the caches, on CPUs for which
+ * this library has a kernel that does (x86-64).
  * A program may count on the library whether or not the host was ever measured.
  *
  * UNITS: sizes are bytes. ERRORS: negative errno values, no function changes errno except where it says so.
- * THREADS: every function may be called from any thread at any time.
+ * THREADS: every function may be called from any thread at any time; none is a cancellation point.
  *
  * THE CPU is asked what it can execute whenever a policy is loaded or opened; nothing that it did not announce is ever
  * executed, whatever the policy names. As with libc's memset, what was chosen stays chosen: a process that is moved to
@@ -161,8 +162,9 @@ struct pageclear_choice {
 /*
  * What the policy says for a query: a table look-up, safe wherever pageclear_zero is. Answers every len, and libc
  * where nothing better is known. Returns 0, or with *choice left alone:
- *     -EINVAL  policy, query or choice is NULL, or one of the sizes is smaller than this version's
- *     -E2BIG   the query asks something that this library does not know (a non-zero byte beyond this version's size)
+ *     -EINVAL  policy, query or choice is NULL, or one of the sizes is smaller than the first version's (0.1)
+ *     -E2BIG   the query asks something that this library does not know (a non-zero byte beyond its own struct), or one
+ *              of the sizes is above 4096
  */
 PAGECLEAR_API int pageclear_policy_choose(const struct pageclear_policy *policy, const struct pageclear_query *query,
                                           struct pageclear_choice *choice);
