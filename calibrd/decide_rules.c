@@ -25,24 +25,52 @@ static uint64_t next_round(double bytes, uint64_t low, uint64_t high)
 	return (uint64_t)(step * (1 + floor(bytes / step)));
 }
 
-/* Where the new kernel becomes cheaper than the old one: in (size before, size], so that rules ascend. */
+/* Where between two sizes, 0 to 1, a straight line has fallen to a level: 0 if it is there from the start, 1 if it
+ * never is. */
+static double falls_to(double left, double right, double level)
+{
+	if (left <= level)
+		return 0;
+	return right < level ? (left - level) / (left - right) : 1;
+}
+
+/* Forbidden for what its cost does not say: it loses on base pages. Whom its cost forbids loses more than 3 %. */
+static bool is_barred(const struct cell *cell)
+{
+	return cell->forbidden && !(cell->worse > 0.03);
+}
+
+/* Where between size - 1 and size, 0 to 1, the new kernel takes over from the old one: where it becomes cheaper. With
+ * an unknown prior not before both priors allow it, nor after they have ceased to allow the old one. */
+static double take_over_at(const struct grid *grid, size_t size, unsigned before, unsigned after)
+{
+	const struct cell *old[] = {grid_cell(grid, size - 1, before), grid_cell(grid, size, before)};
+	const struct cell *new[] = {grid_cell(grid, size - 1, after), grid_cell(grid, size, after)};
+	double left = new[0]->l - old[0]->l, at = falls_to(left, new[1]->l - old[1]->l, 0);
+
+	/* It won already, and by more than it takes: who knows why it was not chosen. */
+	if (left <= -solve_not_libc || is_barred(new[0]))
+		return 1;
+	if (is_barred(old[1]))
+		return 0;
+	if (grid->intent == PAGECLEAR_SCRUB || grid->prior != PC_UNKNOWN)
+		return at;
+	at = fmin(at, 1 - falls_to(old[1]->worse, old[0]->worse, GRID_GUARD));
+	return fmax(at, falls_to(new[0]->worse, new[1]->worse, GRID_GUARD));
+}
+
+/* Where the new kernel's rule begins: in (size before, size], so that rules ascend. */
 static uint64_t crossover(const struct grid *grid, size_t size, unsigned before, unsigned after)
 {
-	double right = grid_cell(grid, size, after)->l - grid_cell(grid, size, before)->l, left;
-	double octaves;
-	uint64_t at;
+	uint64_t low, high = grid->bytes[size], from;
 
 	if (size == 0 || !grid_cell(grid, size - 1, after)->measured || !grid_cell(grid, size, before)->measured ||
 	    !grid_cell(grid, size - 1, before)->measured)
-		return grid->bytes[size];
-	left = grid_cell(grid, size - 1, after)->l - grid_cell(grid, size - 1, before)->l;
-	if (!(left > -solve_not_libc && right < 0))
-		return grid->bytes[size];
-	left = fmax(left, 0); /* better already, by less than it takes: it begins right behind */
-	octaves = log2((double)grid->bytes[size] / (double)grid->bytes[size - 1]);
-	at = next_round((double)grid->bytes[size - 1] * exp2(octaves * left / (left - right)), grid->bytes[size - 1],
-	                grid->bytes[size]);
-	return at < grid->bytes[size] ? at : grid->bytes[size];
+		return high;
+	low = grid->bytes[size - 1];
+	from = next_round((double)low * pow((double)high / (double)low, take_over_at(grid, size, before, after)), low,
+	                  high);
+	return from < high ? from : high;
 }
 
 /* The sizes that a kernel may begin at, as one epoch tells: the first and the last of them, as indices. */

@@ -101,7 +101,7 @@ static inline void set_cell(struct grid *grid, size_t size, unsigned kernel, dou
 	CU_ASSERT_PTR_NOT_NULL_FATAL(cell->pairs);
 	cell->measured = true;
 	cell->interpolated = cell->forbidden = cell->doubtful = cell->unproven = false;
-	cell->l = l;
+	cell->l = cell->worse = l;
 	cell->ratio = exp(-l);
 	cell->count = count;
 	for (size_t i = 0; i < count; i++)

@@ -128,6 +128,63 @@ static void test_crossovers_are_close_to_cliffs(void)
 	grid_free(&grid);
 }
 
+/* Row 1 over libc from 8 KiB on; at 4 KiB its mean of both priors is as given, and the worse of the two. */
+static uint64_t guarded_crossover(enum pc_prior prior, double l, double worse)
+{
+	unsigned choice[GRID_SIZES] = {0, 0, 0, 1, 1};
+	struct pc_rule rules[PC_RULES_MAX];
+	struct grid grid;
+
+	grid_by_hand(&grid, 5, EPOCHS);
+	grid.prior = prior;
+	for (size_t i = 0; i < 5; i++) {
+		set_cell(&grid, i, 0, 0, 9);
+		set_cell(&grid, i, 1, i < 3 ? l : -0.3, 9);
+		grid_cell(&grid, i, 1)->worse = i < 3 ? worse : 0;
+		grid_cell(&grid, i, 1)->forbidden = i < 3;
+	}
+	CU_ASSERT_EQUAL_FATAL(decide_rules(&grid, choice, rules), 2);
+	grid_free(&grid);
+	return rules[1].from;
+}
+
+/* 5 % is what either prior may lose: of 20 % at 4 KiB and none at 8 KiB that is left 0.756 octaves up, at 6918 bytes,
+ * however good the mean of the two may be. */
+static void test_no_rule_begins_where_a_prior_forbids(void)
+{
+	NEEDS_KERNELS(2);
+	CU_ASSERT_EQUAL(guarded_crossover(PC_UNKNOWN, -0.005, 0.2), 7168);
+	CU_ASSERT_EQUAL(guarded_crossover(PC_UNKNOWN, 0.3, 0.2), 7168); /* the mean's own is at 5793 */
+	CU_ASSERT_EQUAL(guarded_crossover(PC_CACHED, 0.3, 0.3), 6144);  /* surely slower: that is what crossovers are */
+	CU_ASSERT_EQUAL(guarded_crossover(PC_CACHED, -0.005, -0.005),
+	                8192); /* on base pages, of which its cost tells nothing */
+}
+
+/* The other way round: row 1 has 4 KiB, but at 8 KiB one prior forbids it. */
+static void test_no_rule_goes_on_where_a_prior_forbids(void)
+{
+	unsigned choice[GRID_SIZES] = {1, 1, 1, 0, 0};
+	struct pc_rule rules[PC_RULES_MAX];
+	struct grid grid;
+
+	NEEDS_KERNELS(2);
+	grid_by_hand(&grid, 5, EPOCHS);
+	grid.prior = PC_UNKNOWN;
+	for (size_t i = 0; i < 5; i++) {
+		set_cell(&grid, i, 0, 0, 9);
+		set_cell(&grid, i, 1, i < 3 ? -0.3 : -0.1, 9);
+		grid_cell(&grid, i, 1)->worse = i < 3 ? 0 : 0.2;
+		grid_cell(&grid, i, 1)->forbidden = i >= 3;
+	}
+	CU_ASSERT_EQUAL_FATAL(decide_rules(&grid, choice, rules), 3);
+	CU_ASSERT_TRUE(holds(&rules[2], 5120, 0)); /* 0.244 octaves up, 4851 bytes, is 5 % */
+	for (size_t i = 3; i < 5; i++)
+		grid_cell(&grid, i, 1)->worse = -0.1;
+	CU_ASSERT_EQUAL_FATAL(decide_rules(&grid, choice, rules), 3);
+	CU_ASSERT_TRUE(holds(&rules[2], 4608, 0)); /* for another reason than cost: as soon as may be */
+	grid_free(&grid);
+}
+
 static void test_range_of_a_crossover_is_that_of_the_epochs(void)
 {
 	unsigned choice[GRID_SIZES] = {0, 0, 0, 1, 1, 1};
@@ -319,6 +376,8 @@ static const struct unit_test tests[] = {
 	{"rules ascend and say what was chosen", test_rules_ascend_and_say_what_was_chosen},
 	{"crossovers are interpolated", test_crossovers_are_interpolated},
 	{"crossovers are close to cliffs", test_crossovers_are_close_to_cliffs},
+	{"no rule begins where a prior forbids", test_no_rule_begins_where_a_prior_forbids},
+	{"no rule goes on where a prior forbids", test_no_rule_goes_on_where_a_prior_forbids},
 	{"range of a crossover is that of the epochs", test_range_of_a_crossover_is_that_of_the_epochs},
 	{"a refined bracket is narrower", test_a_refined_bracket_is_narrower},
 	{"gains are those measured, by octaves", test_gains_are_those_measured_by_octaves},
