@@ -9,7 +9,8 @@ static const double least_scale_ns = 1e-3; /* a scrub that costs libc less than 
 
 /* --- times ------------------------------------------------------------------------------------------------------- */
 
-/* Where the extent was asked for alone too, the one that speaks worse for the kernel counts. */
+/* Where the extent was asked for alone too, the one that speaks worse for the kernel counts. Whom only the batch knows,
+ * though libc was asked alone, has no pairs at all: it would speak too well of it. */
 static void cold_pairs(const struct dataset *data, struct cost_key key, unsigned kernel, struct cost_points *out)
 {
 	struct cost_points single;
@@ -20,6 +21,11 @@ static void cold_pairs(const struct dataset *data, struct cost_key key, unsigned
 	costs_paired(data, &key, kernel, 0, &single);
 	if (costs_alone_counts(costs_centre(out, NULL), costs_centre(&single, NULL)))
 		*out = single;
+	if (single.count > 0)
+		return;
+	costs_of(data, &key, 0, &single);
+	if (single.count > 0)
+		out->count = 0;
 }
 
 static void known_pairs(const struct dataset *data, unsigned intent, struct cost_key key, unsigned kernel,
