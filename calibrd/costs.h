@@ -30,7 +30,9 @@ struct cost_way {
 	bool base_pages; /* on base pages though page_usual() says huge */
 };
 
-enum { COST_POINTS = 4096, COST_EPOCHS = 64 };
+/* As many rounds as the last calibrations together hold of one series, were all of them thorough and nothing else open
+ * (POOL_MOST, effort_limits, PLAN_ROUNDS_MOST), and more epochs. */
+enum { COST_POINTS = 5760, COST_EPOCHS = 64 };
 
 /* Small flushed extents are asked for in two ways (design section 6): in a batch, where each call may hide behind the
  * next, and alone, with ordinary work behind it. Programs do either, and no hint tells which. */
@@ -53,7 +55,7 @@ struct cost_points {
 	uint16_t round[COST_POINTS];
 };
 
-/* All untainted rounds of a kernel, in order; none if it was not measured so. */
+/* All untainted rounds of a kernel, in order, at most COST_POINTS; none if it was not measured so. */
 void costs_of(const struct dataset *data, const struct cost_key *key, unsigned kernel, struct cost_points *out);
 
 /* ln(cost of kernel / cost of other) for the rounds that hold both. */

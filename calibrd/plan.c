@@ -213,10 +213,10 @@ void plan_drop_threads(struct plan *plan)
 /* --- the budget -------------------------------------------------------------------------------------------------- */
 
 /* Every block whose round is cheap is taken once an epoch, so that each epoch speaks of each size; the others wait
- * until enough is owed to them. No block takes more rounds than a comparison can use. */
+ * until enough is owed to them. */
 static double due(const struct block *block, double scale, double cheap_ns)
 {
-	double wanted = fmin(scale * block->wish * (block->settled ? settled_share : 1), 120);
+	double wanted = fmin(scale * block->wish * (block->settled ? settled_share : 1), PLAN_ROUNDS_MOST);
 
 	if (block->wish == 0)
 		return 0;

@@ -12,6 +12,9 @@
 #include "calibrd/samples.h"
 #include "libpolicy/document.h"
 
+/* Of a block in one epoch: no comparison can use more. */
+enum { PLAN_ROUNDS_MOST = 120 };
+
 enum effort { EFFORT_QUICK, EFFORT_STANDARD, EFFORT_THOROUGH, EFFORTS };
 
 struct effort_limits {

@@ -1,6 +1,8 @@
 /* From series to costs and pairs: what is added to what, what is left out, and the two-level median. */
 #include "calibrd/costs.h"
 
+#include "calibrd/plan.h"
+#include "calibrd/pool.h"
 #include "calibrd/stats.h"
 #include "tests/unit/by_hand.h"
 
@@ -149,6 +151,15 @@ static void test_centre_is_a_median_of_medians(void)
 	dataset_clear(&data);
 }
 
+/* Whatever the calibrations that a policy is decided from hold of one series. */
+static void test_all_that_is_pooled_fits(void)
+{
+	for (unsigned effort = 0; effort < EFFORTS; effort++) {
+		CU_ASSERT(POOL_MOST * effort_limits[effort].epochs * (PLAN_ROUNDS_MOST + 1) <= COST_POINTS);
+		CU_ASSERT(POOL_MOST * effort_limits[effort].epochs <= COST_EPOCHS);
+	}
+}
+
 /* More rounds than there is room for, and more epochs: the first ones count, nothing is overrun. */
 static void test_more_than_fits(void)
 {
@@ -165,6 +176,7 @@ static void test_more_than_fits(void)
 
 static const struct unit_test tests[] = {
 	{"nothing was measured", test_nothing_was_measured},
+	{"all that is pooled fits", test_all_that_is_pooled_fits},
 	{"hot is clear and read of the same round", test_hot_is_clear_and_read_of_the_same_round},
 	{"conditions are kept apart", test_conditions_are_kept_apart},
 	{"huge pages stand in for base ones", test_huge_pages_stand_in_for_base_ones},
