@@ -13,10 +13,10 @@
 #include "calibrd/stats.h"
 #include "kernels/kernels.h"
 
-enum { GRID_SIZES = 128 };
+enum { GRID_SIZES = 128 }; /* the thorough grid's 46, and 80 inside crossovers' brackets */
 
 /* ln 1.05: what either prior may lose when the prior is unknown (design section 1). */
-#define GRID_GUARD 0.04879 /* the thorough grid's 46, and 80 inside crossovers' brackets */
+#define GRID_GUARD 0.04879
 
 /* A kernel without pairs at a size, but with some on both sides of it and at most two octaves apart, is interpolated:
  * linear in the size's logarithm. That speaks for what it costs there and proves nothing. */

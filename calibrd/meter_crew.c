@@ -128,8 +128,7 @@ static int let_roam(pthread_attr_t *attributes, const struct crew *crew)
 	return r;
 }
 
-/* Signals are the first thread's. Its stack is of the usual size: thread-local arrays, of which costs.c has large ones,
- * are taken from it. */
+/* Signals are the first thread's. */
 static int start_thread(struct hand *hand)
 {
 	pthread_attr_t attributes;

@@ -152,7 +152,16 @@ static size_t vary(const struct meter_ask *ask, struct random *random)
 	return (size_t)(bytes - unit * random_below(random, bytes / 16 / unit + 1));
 }
 
-/* Small extents: several staggered buffers under one timer, below 4 KiB at mixed 16-byte offsets. */
+/* Places for buffers from `at` on: staggered, and those below 4 KiB at mixed 16-byte offsets. */
+static void spread(char *at, uint64_t bytes, struct random *random, char **places, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		places[i] = at + (bytes < PAGE ? 16 * random_below(random, 4) : 0);
+		at += ((bytes + 63) & ~(uint64_t)63) + PART_STAGGER;
+	}
+}
+
+/* Small extents: several buffers under one timer. */
 static int lay_out_batch(struct part *part, const struct meter_ask *ask, const struct timer *timer, uint64_t place)
 {
 	struct timer_batch batch = timer_batch(timer, ask->bytes);
@@ -166,10 +175,7 @@ static int lay_out_batch(struct part *part, const struct meter_ask *ask, const s
 		return r;
 	part->batch = batch;
 	part->bytes = vary(ask, &offsets);
-	for (size_t i = 0; i < part->batch.count; i++) {
-		part->at[i] = at + (bytes < PAGE ? 16 * random_below(&offsets, 4) : 0);
-		at += ((bytes + 63) & ~(uint64_t)63) + PART_STAGGER;
-	}
+	spread(at, bytes, &offsets, part->at, part->batch.count);
 	return 0;
 }
 
@@ -292,17 +298,6 @@ enum quiet_loss part_victim(struct part *part, const struct meter_ask *ask, cons
 	return quiet_disturbed(&begun, out->ns);
 }
 
-/* Where the separate calls go: apart like the buffers of a batch, and at mixed offsets like them. */
-static void lay_out_singles(const struct meter_ask *ask, char *at, uint64_t place, char **places)
-{
-	struct random offsets = {place};
-
-	for (size_t i = 0; i < SINGLE_CALLS; i++) {
-		places[i] = at + (ask->bytes < 4096 ? 16 * random_below(&offsets, 4) : 0);
-		at += ((ask->bytes + 63) & ~(uint64_t)63) + PART_STAGGER;
-	}
-}
-
 /* One call alone, with ordinary work behind it that computes and stores: what the call leaves in the store buffer is
  * paid by that work, as it would be in a program. The work's own time is in the sample, the same for every kernel. */
 static uint64_t single_ticks(const struct meter_ask *ask, char *at)
@@ -324,12 +319,13 @@ int part_single(struct part *part, const struct meter_ask *ask, const struct tim
 	struct quiet_mark begun = quiet_mark();
 	unsigned done = 0;
 	uint64_t ticks = 0;
+	struct random offsets = {place};
 	char *at, *places[SINGLE_CALLS];
 	int r = part_target(part, (ask->bytes + PAGE) * SINGLE_CALLS, ask->base_pages, place, &at);
 
 	if (r < 0)
 		return r;
-	lay_out_singles(ask, at, place, places);
+	spread(at, ask->bytes, &offsets, places, SINGLE_CALLS); /* apart like the buffers of a batch */
 	do {
 		ticks += single_ticks(ask, places[done % SINGLE_CALLS]);
 		done++;

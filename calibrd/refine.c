@@ -8,8 +8,8 @@
 #include "calibrd/spot.h"
 #include "pageclear/policy.h"
 
-/* A bracket that can cost less than this, in nat-octaves, or that is as narrow as a rule can tell (rules begin on
- * eighths of an octave), is not worth a size more. */
+/* A bracket that can cost less than this, in nat-octaves, or that is hardly wider than what one size speaks for (up to
+ * a sixteenth below it, see meter.h), is not worth a size more. */
 static const double bracket_regret = 0.01, bracket_octaves = 0.13;
 
 enum {

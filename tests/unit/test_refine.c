@@ -152,7 +152,7 @@ static void test_a_bracket_is_divided(void)
 	dataset_clear(&data);
 }
 
-/* An eighth of an octave is as fine as a rule can be. */
+/* An eighth of an octave is hardly more than what one size speaks for. */
 static void test_narrow_brackets_stay(void)
 {
 	struct dataset data = {0};
