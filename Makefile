@@ -41,12 +41,16 @@ LIBS_CALIBCTL := $(LIBS_CALIBRD) -ljansson
 
 all: $(B)/libpolicy.so $(B)/libpolicy.a $(B)/libpolicy.pc $(B)/libpageclear-preload.so $(B)/calibrd $(B)/calibctl
 
-$(B)/obj/%.o: %.c
+# The archive is for libraries as well: its objects are position-independent, whatever the compiler's default is.
+$(CORE): PIC := -fPIC
+
+# What the Makefile says, the version and the flags, is in every object.
+$(B)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PIC) -c -o $@ $<
 
-$(B)/pic/%.o: %.c
+$(B)/pic/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(SMALL) -DPAGECLEAR_SHARED -fPIC -c -o $@ $<

@@ -126,8 +126,9 @@ two_copies() {
 		compile "$who-shared" tests/safety/copies.c "$T/$who/libpolicy.so.0" "-Wl,-rpath,$T/$who"
 		compile "plugin-shared-$who.so" -DPLUGIN -shared -fPIC tests/safety/copies.c "$T/$who/libpolicy.so.0" "-Wl,-rpath,$T/$who"
 	done
-	# A library with an archive inside; position-independent is what the build tree's archive is not.
+	# A library with an archive inside: another version's, and that of the build tree as it is installed.
 	compile plugin-archive-other.so -DPLUGIN -shared -fPIC tests/safety/copies.c "$T/other/libpolicy.o" -lyaml
+	compile plugin-archive-ours.so -DPLUGIN -shared -fPIC tests/safety/copies.c "$B/libpolicy.a" -lyaml
 	for now in "" 1; do
 		for who in ours:other other:ours; do
 			other=${who#*:} who=${who%:*}
@@ -138,6 +139,7 @@ two_copies() {
 		done
 		two_copies ours-shared other "$T/plugin-archive-other.so" "$now"
 		two_copies ours-archive other "$T/plugin-archive-other.so" "$now"
+		two_copies other-shared ours "$T/plugin-archive-ours.so" "$now"
 	done
 }
 
