@@ -238,7 +238,7 @@ lint: deps-check
 # Kernels and library for arm64: objects of the whole library, whose one foreign part is libyaml.
 ARM64 := aarch64-linux-gnu-gcc
 check-arm64:
-	tests/deps lint
+	tests/deps build lint
 	@mkdir -p $(B)/arm64
 	@for source in $(KERNELS) $(POLICY) $(CALIBRD) $(wildcard preload/*.c); do \
 		$(ARM64) $(CPPFLAGS) -std=gnu11 -O2 $(WARN) -Werror -idirafter /usr/include -c -o $(B)/arm64/object.o \
@@ -277,7 +277,7 @@ $(B)/fuzz-%: tests/fuzz/fuzz_%.c $(KERNELS) $(POLICY) $(CALIBRD) $(B)/gen/migrat
 		$(filter %.c,$^) $(LIBS_CALIBRD)
 
 fuzz:
-	tests/deps slow
+	tests/deps build slow
 	@mkdir -p $(B)
 	$(MAKE) $(addprefix $(B)/fuzz-,$(FUZZERS))
 	for name in $(FUZZERS); do mkdir -p $(B)/corpus/$$name; \
