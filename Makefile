@@ -295,6 +295,10 @@ bench: deps
 MAN_LINKS = $(shell cd man && for page in *.3; do sed -n "/^.Sh SYNOPSIS/q; s/^.Nm \([a-z_]*\).*/\1/p" $$page | \
 	while read -r name; do [ -e $$name.3 ] || echo $$name.3:$$page; done; done)
 
+# Read from there only: the bus looks into /etc and /usr/share, calibrd for the vendor's file into /usr/lib.
+BUS_POLICY = $(if $(filter /usr,$(PREFIX)),/usr/share/dbus-1,/etc/dbus-1)/system.d
+VENDOR = $(if $(filter /usr,$(PREFIX)),/usr/lib/pageclear)
+
 install: all
 	install -D -m 755 $(B)/calibrd $(DESTDIR)$(PREFIX)/sbin/calibrd
 	install -D -m 755 $(B)/calibctl $(DESTDIR)$(PREFIX)/bin/calibctl
@@ -305,15 +309,14 @@ install: all
 	install -m 755 $(B)/libpageclear-preload.so $(DESTDIR)$(LIBDIR)/libpageclear-preload.so
 	install -D -m 644 $(B)/libpolicy.pc $(DESTDIR)$(LIBDIR)/pkgconfig/libpolicy.pc
 	install -D -m 644 libpolicy/include/pageclear/policy.h $(DESTDIR)$(PREFIX)/include/pageclear/policy.h
-	install -D -m 644 configs/calibrd.yaml $(DESTDIR)$(PREFIX)/lib/pageclear/calibrd.yaml
+	$(if $(VENDOR),install -D -m 644 configs/calibrd.yaml $(DESTDIR)$(VENDOR)/calibrd.yaml)
 	[ -e $(DESTDIR)/etc/pageclear/calibrd.yaml ] || \
 		install -D -m 644 configs/calibrd.yaml $(DESTDIR)/etc/pageclear/calibrd.yaml
 	install -d $(DESTDIR)/etc/pageclear/calibrd.yaml.d $(DESTDIR)$(PREFIX)/share/pageclear \
-		$(DESTDIR)$(PREFIX)/share/dbus-1/interfaces $(DESTDIR)$(PREFIX)/share/dbus-1/system.d \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system
+		$(DESTDIR)$(PREFIX)/share/dbus-1/interfaces $(DESTDIR)$(BUS_POLICY) $(DESTDIR)$(PREFIX)/lib/systemd/system
 	install -m 644 schema/*.json $(DESTDIR)$(PREFIX)/share/pageclear
 	install -m 644 schema/*.xml $(DESTDIR)$(PREFIX)/share/dbus-1/interfaces
-	install -m 644 configs/*.conf $(DESTDIR)$(PREFIX)/share/dbus-1/system.d
+	install -m 644 configs/*.conf $(DESTDIR)$(BUS_POLICY)
 	install -D -m 644 systemd/pageclear.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/pageclear.conf
 	install -D -m 644 systemd/pageclear.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/pageclear.catalog
 	sed 's|@PREFIX@|$(PREFIX)|' systemd/calibrd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/calibrd.service
@@ -323,16 +326,17 @@ install: all
 
 # What install put there and no more: configuration, policy and measurements stay.
 uninstall:
-	cd $(DESTDIR)$(PREFIX)/ && rm -f sbin/calibrd bin/calibctl include/pageclear/policy.h lib/pageclear/calibrd.yaml \
+	cd $(DESTDIR)$(PREFIX)/ && rm -f sbin/calibrd bin/calibctl include/pageclear/policy.h \
 		lib/systemd/system/calibrd.service lib/systemd/catalog/pageclear.catalog lib/tmpfiles.d/pageclear.conf \
 		$(addprefix share/pageclear/,$(notdir $(wildcard schema/*.json))) \
 		$(addprefix share/dbus-1/interfaces/,$(notdir $(wildcard schema/*.xml))) \
-		$(addprefix share/dbus-1/system.d/,$(notdir $(wildcard configs/*.conf))) \
 		$(addprefix share/man/man3/,$(foreach link,$(MAN_LINKS),$(firstword $(subst :, ,$(link))))) \
 		$(foreach page,$(notdir $(wildcard man/*.[1-8])),share/man/man$(subst .,,$(suffix $(page)))/$(page))
 	cd $(DESTDIR)$(LIBDIR)/ && rm -f libpolicy.so.$(VERSION) libpolicy.so.0 libpolicy.so libpolicy.a pkgconfig/libpolicy.pc \
 		libpageclear-preload.so
-	-cd $(DESTDIR)$(PREFIX)/ && rmdir include/pageclear lib/pageclear share/pageclear
+	rm -f $(addprefix $(DESTDIR)$(BUS_POLICY)/,$(notdir $(wildcard configs/*.conf))) \
+		$(if $(VENDOR),$(DESTDIR)$(VENDOR)/calibrd.yaml)
+	-rmdir $(addprefix $(DESTDIR),$(PREFIX)/include/pageclear $(PREFIX)/share/pageclear $(VENDOR))
 
 clean:
 	rm -rf $(B)
