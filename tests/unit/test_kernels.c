@@ -9,6 +9,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
+#include "tests/unit/bytes.h"
 #include "tests/unit/harness.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -50,11 +51,6 @@ static const struct pc_kernel *next_runnable(unsigned *from)
 
 /* --- one clear, checked --- */
 
-static bool all(const unsigned char *at, size_t len, unsigned char value)
-{
-	return len == 0 || (at[0] == value && memcmp(at, at + 1, len - 1) == 0);
-}
-
 /* at has CANARIES bytes on both sides. Says what is wrong, so that a failure can be reproduced. */
 static bool clears(const struct pc_kernel *kernel, void (*form)(void *, size_t), unsigned char *at, size_t len)
 {
@@ -62,11 +58,11 @@ static bool clears(const struct pc_kernel *kernel, void (*form)(void *, size_t),
 
 	memset(at - CANARIES, CANARY, len + 2 * (size_t)CANARIES);
 	form(at, len);
-	if (!all(at, len, 0))
+	if (!is_all(at, len, 0))
 		wrong = "left something";
-	else if (!all(at - CANARIES, CANARIES, CANARY))
+	else if (!is_all(at - CANARIES, CANARIES, CANARY))
 		wrong = "wrote before the start";
-	else if (!all(at + len, CANARIES, CANARY))
+	else if (!is_all(at + len, CANARIES, CANARY))
 		wrong = "wrote past the end";
 	if (wrong != NULL)
 		printf("\nkernel %s, %s, %zu bytes at line offset %zu: %s\n", kernel->name,
@@ -143,11 +139,11 @@ static bool clears_at_guards(const struct pc_kernel *kernel, unsigned char *firs
 	for (size_t i = 0; i < COUNT(places); i++) {
 		memset(places[i], CANARY, len);
 		kernel->body(places[i], len);
-		if (!all(places[i], len, 0))
+		if (!is_all(places[i], len, 0))
 			return false;
 		memset(places[i], CANARY, len);
 		kernel->clear(places[i], len);
-		if (!all(places[i], len, 0))
+		if (!is_all(places[i], len, 0))
 			return false;
 	}
 	return true;

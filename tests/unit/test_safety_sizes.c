@@ -2,6 +2,7 @@
  * none of them loops for ever or comes back as if nothing had been. */
 #include <setjmp.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "kernels/kernels.h"
 #include "tests/unit/harness.h"

@@ -8,21 +8,17 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <linux/seccomp.h>
 
 #include "tests/unit/allocations.h"
+#include "tests/unit/bytes.h"
+#include "tests/unit/children.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/policy_files.h"
 
 enum { CANARY = 0xA5, MARGIN = 64, LARGEST = (1 << 20) + 4097 };
 static unsigned char *arena; /* MARGIN, LARGEST, MARGIN and some slack for offsets */
-
-static bool is_all(const unsigned char *at, size_t len, unsigned char byte)
-{
-	return len == 0 || (at[0] == byte && memcmp(at, at + 1, len - 1) == 0);
-}
 
 static bool only_that_is_zero(const unsigned char *at, size_t len)
 {
@@ -192,25 +188,11 @@ static void test_zero_allocates_nothing(void)
 	start_bare();
 }
 
-/* Runs in a child; what it returns, or -signal. */
-static int in_child(int (*run)(void))
-{
-	int status;
-	pid_t child = fork();
-
-	if (child == 0) {
-		alarm(30); /* rather than hang */
-		_exit(run());
-	}
-	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 /* Strict seccomp lets nothing through but read, write and exit, and takes the time stamp counter away: so hints. */
 static int zero_without_system_calls(void)
 {
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
-		return 77;
+		return NOT_HERE;
 	for (size_t i = 0; i < LENGTHS; i++)
 		for (size_t j = 0; j < INTENTS; j++)
 			if (all_intents[j] % 16 == PAGECLEAR_SCRUB || all_intents[j] == PAGECLEAR_WIPE)
@@ -229,7 +211,7 @@ static void test_zero_makes_no_system_call(void)
 	publish(pc_search_paths[0], probing_text(probing));
 	pageclear_reload();
 	int r = in_child(zero_without_system_calls);
-	if (r == 77)
+	if (r == NOT_HERE)
 		unit_skip("no strict seccomp here");
 	else
 		CU_ASSERT_EQUAL(r, 0);
@@ -240,7 +222,7 @@ static void test_zero_makes_no_system_call(void)
 static int reload_without_clock(void)
 {
 	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) != 0)
-		return 77;
+		return NOT_HERE;
 	publish(pc_search_paths[0], probing_text(probing));
 	if (pageclear_reload() != 1 || pageclear_status(NULL, 0) != 0)
 		return 1;
@@ -257,7 +239,7 @@ static int zero_small_ranges_without_clock(void)
 		ranges[i] = (struct iovec){arena + MARGIN + i * 256, 256};
 	dirty(arena + MARGIN, 20 * 256);
 	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) != 0)
-		return 77;
+		return NOT_HERE;
 	pageclear_zero_ranges(ranges, 20, PAGECLEAR_COLD);
 	return only_that_is_zero(arena + MARGIN, 20 * 256) ? 0 : 1;
 }
@@ -268,7 +250,7 @@ static void test_small_ranges_are_not_probed(void)
 	publish(pc_search_paths[0], probing_text(probing));
 	CU_ASSERT_EQUAL(pageclear_reload(), 1);
 	int r = in_child(zero_small_ranges_without_clock);
-	if (r == 77)
+	if (r == NOT_HERE)
 		unit_skip("no PR_SET_TSC here");
 	else
 		CU_ASSERT_EQUAL(r, 0);
@@ -279,7 +261,7 @@ static void test_no_clock_no_probe(void)
 {
 	start_bare();
 	int r = in_child(reload_without_clock);
-	if (r == 77)
+	if (r == NOT_HERE)
 		unit_skip("no PR_SET_TSC here");
 	else
 		CU_ASSERT_EQUAL(r, 0);
@@ -312,6 +294,7 @@ static void test_absurd_sizes_fault(void)
 	CU_ASSERT_EQUAL(in_child(zero_half_of_everything), -SIGSEGV);
 	start_bare();
 }
+
 static atomic_bool stop;
 static atomic_uint wrong;
 
