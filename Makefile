@@ -251,8 +251,9 @@ check-all: deps-check
 	tests/deps slow
 	$(MAKE) -j$$(nproc) B=$(B)/asan SANITIZE="$(SANITIZERS)" units sims
 	B=$(B)/asan tests/run units sims
-	$(MAKE) -j$$(nproc) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process $(B)/tsan/test-zero \
-		$(B)/tsan/test-meter_crew $(B)/tsan/test-meter_taint $(B)/tsan/test-safety_threads $(B)/tsan/test-safety_signals
+	$(MAKE) -j$$(nproc) B=$(B)/tsan SANITIZE=-fsanitize=thread $(B)/tsan/test-process \
+		$(B)/tsan/test-process_trouble $(B)/tsan/test-zero $(B)/tsan/test-meter_crew $(B)/tsan/test-meter_crew_sleep \
+		$(B)/tsan/test-meter_taint $(B)/tsan/test-safety_threads $(B)/tsan/test-safety_signals
 	B=$(B)/tsan ONLY=process tests/run units
 	B=$(B)/tsan ONLY=zero tests/run units
 	B=$(B)/tsan ONLY=safety tests/run units

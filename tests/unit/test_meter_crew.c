@@ -1,142 +1,12 @@
-/*
- * Several threads of the meter. The kernels write down who was called where, on which CPU and what it found, and let
- * nobody end a call before all have begun theirs: by meeting, with a deadline for when somebody does not come.
- */
-#include <dirent.h>
+/* Several threads of the meter: that all do the same together, each on memory of its own, and what they refuse. */
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "tests/unit/harness.h"
-#include "tests/unit/meter_stand.h"
+#include "tests/unit/meter_crew_stand.h"
 
-enum { MIB = 1 << 20, TARGET = 8 * MIB, CREW = 6 * MIB, BASE = 4 * MIB, VICTIM = 4 * MIB };
-enum { THREADS = 8, DEADLINE_S = 20 };
-
-/* --- kernels that write down and meet ---------------------------------------------------------------------------- */
-
-struct witness {
-	pid_t tid;
-	int cpu; /* -1: not always the same */
-	unsigned calls, dirty;
-	char *low, *high;
-	bool blocks_signals;
-};
-
-static struct witness witnesses[THREADS];
-static atomic_uint known, met, alone;
-static unsigned expected; /* threads that are to meet at every call; 0: nobody waits */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct witness *witness_here(void)
-{
-	pid_t tid = gettid();
-	unsigned i = 0;
-
-	while (i < atomic_load(&known) && witnesses[i].tid != tid)
-		i++;
-	if (i == atomic_load(&known) && i < THREADS) {
-		witnesses[i] = (struct witness){.tid = tid, .cpu = sched_getcpu()};
-		atomic_store(&known, i + 1);
-	}
-	return i < THREADS ? &witnesses[i] : NULL;
-}
-
-static void note(struct witness *witness, char *at, size_t len)
-{
-	sigset_t blocked;
-
-	if (sched_getcpu() != witness->cpu)
-		witness->cpu = -1;
-	witness->calls++;
-	witness->dirty += all_non_zero(at, len);
-	if (witness->low == NULL || at < witness->low)
-		witness->low = at;
-	if (at + len > witness->high)
-		witness->high = at + len;
-	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
-	witness->blocks_signals = sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGALRM);
-}
-
-/* The n-th call of one thread ends after the n-th of all others has begun. */
-static void meet(unsigned calls)
-{
-	uint64_t late = stand_ns() + DEADLINE_S * 1000000000ull;
-
-	atomic_fetch_add(&met, 1);
-	while (atomic_load(&met) < expected * calls && atomic_load(&alone) == 0)
-		if (stand_ns() > late)
-			atomic_fetch_add(&alone, 1);
-		else
-			sched_yield();
-}
-
-static void spy(void *dst, size_t len)
-{
-	struct witness *witness;
-	unsigned calls = 0;
-
-	pthread_mutex_lock(&lock);
-	witness = witness_here();
-	if (witness != NULL) {
-		note(witness, dst, len);
-		calls = witness->calls;
-	}
-	pthread_mutex_unlock(&lock);
-	meet(calls);
-	memset(dst, 0, len);
-}
-
-static const struct pc_kernel spying = {.name = "spy", .body = spy, .clear = spy};
-
-static void forget(unsigned threads)
-{
-	memset(witnesses, 0, sizeof(witnesses));
-	atomic_store(&known, 0);
-	atomic_store(&met, 0);
-	atomic_store(&alone, 0);
-	expected = threads;
-}
-
-/* --- a crew for one test ----------------------------------------------------------------------------------------- */
-
-static struct crew crew;
-static const struct meter_room room = {
-	.target_bytes = TARGET, .base_bytes = BASE, .crew_bytes = CREW, .victim_bytes = VICTIM};
-
-/* This host's, of a few threads; false: it has but one CPU. */
-static bool start(void)
-{
-	if (stand_lacks_crew(&crew))
-		return false;
-	if (crew.count > THREADS / 2)
-		crew.count = THREADS / 2;
-	stand_start(&crew, &room);
-	return true;
-}
-
-static int sample(struct meter_ask ask, struct meter_sample *out)
-{
-	forget(ask.threads == 0 ? 1 : ask.threads);
-	memset(out, 0xff, sizeof(*out));
-	return meter->ops->sample(meter, &ask, out);
-}
-
-static struct meter_ask ask_clear(unsigned threads, uint64_t bytes, enum pc_prior prior)
-{
-	return (struct meter_ask){.kernel = &spying,
-	                          .phase = PHASE_CLEAR,
-	                          .prior = prior,
-	                          .bytes = bytes,
-	                          .threads = threads,
-	                          .passes = 3,
-	                          .read = true};
-}
+/* --- samples ----------------------------------------------------------------------------------------------------- */
 
 static struct meter_ask ask_victim(unsigned threads, const struct pc_kernel *kernel, uint64_t bytes)
 {
@@ -146,46 +16,6 @@ static struct meter_ask ask_victim(unsigned threads, const struct pc_kernel *ker
 	                          .bytes = bytes,
 	                          .victim_bytes = MIB,
 	                          .threads = threads};
-}
-
-static bool in_crew(int cpu)
-{
-	for (size_t i = 0; i < crew.count; i++)
-		if (crew.cpus[i] == cpu)
-			return true;
-	return false;
-}
-
-/* Every thread did the same, with dirty memory, on a CPU of its own, within memory of its own. */
-static void check_witnesses(unsigned threads)
-{
-	CU_ASSERT_EQUAL(atomic_load(&alone), 0);
-	CU_ASSERT_EQUAL_FATAL(atomic_load(&known), threads);
-	for (unsigned i = 0; i < threads; i++) {
-		const struct witness *witness = &witnesses[i];
-
-		CU_ASSERT(witness->calls > 0);
-		CU_ASSERT_EQUAL(witness->calls, witnesses[0].calls);
-		CU_ASSERT_EQUAL(witness->dirty, witness->calls);
-		CU_ASSERT(in_crew(witness->cpu));
-		CU_ASSERT(witness->tid == getpid() || witness->blocks_signals);
-		for (unsigned k = 0; k < i; k++) {
-			CU_ASSERT(witness->cpu != witnesses[k].cpu);
-			CU_ASSERT(witness->low >= witnesses[k].high || witness->high <= witnesses[k].low);
-		}
-	}
-}
-
-/* --- samples ----------------------------------------------------------------------------------------------------- */
-
-static void check_clear(unsigned threads, uint64_t bytes, enum pc_prior prior)
-{
-	struct meter_sample out;
-
-	CU_ASSERT_EQUAL(sample(ask_clear(threads, bytes, prior), &out), 0);
-	CU_ASSERT(out.ns > 0 && out.ns < 1e12);
-	CU_ASSERT(out.read_ns > 0 && out.read_ns < 1e12);
-	check_witnesses(threads);
 }
 
 static void test_all_clear_together(void)
@@ -422,96 +252,6 @@ static void test_no_such_cpu(void)
 	stand_stop();
 }
 
-/* --- sleep and death --------------------------------------------------------------------------------------------- */
-
-/* Of this process; other threads may be the sanitizers'. */
-static unsigned count_threads(void)
-{
-	DIR *folder = opendir("/proc/self/task");
-	unsigned count = 0;
-
-	if (folder == NULL)
-		return 0;
-	for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
-		count += entry->d_name[0] != '.';
-	closedir(folder);
-	return count;
-}
-
-/* State of a thread and the time it has run, as the scheduler says. '-': it is gone. */
-static char state_of(pid_t tid, unsigned long long *ran_ns)
-{
-	char path[64], state = '-';
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	file = fopen(path, "r");
-	if (file == NULL)
-		return '-';
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = '-';
-	fclose(file);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", (int)tid);
-	file = fopen(path, "r");
-	if (file != NULL) {
-		if (fscanf(file, "%llu", ran_ns) != 1)
-			state = '-';
-		fclose(file);
-	}
-	return state;
-}
-
-static char wait_for_state(pid_t tid, char state, unsigned long long *ran_ns)
-{
-	uint64_t late = stand_ns() + DEADLINE_S * 1000000000ull;
-
-	while (state_of(tid, ran_ns) != state && stand_ns() < late)
-		sched_yield();
-	return state_of(tid, ran_ns);
-}
-
-static void test_sleep_between_asks(void)
-{
-	unsigned long long before[THREADS] = {0}, after[THREADS] = {0};
-	unsigned others = 0;
-	pid_t tids[THREADS];
-
-	if (!start())
-		return;
-	check_clear((unsigned)crew.count, 65536, PC_FLUSHED);
-	for (unsigned i = 0; i < crew.count; i++)
-		if (witnesses[i].tid != getpid())
-			tids[others++] = witnesses[i].tid;
-	CU_ASSERT_EQUAL(others, crew.count - 1);
-	for (unsigned i = 0; i < others; i++)
-		CU_ASSERT_EQUAL(wait_for_state(tids[i], 'S', &before[i]), 'S');
-	for (unsigned k = 0; k < 50; k++)
-		check_clear(1, 65536, PC_CACHED);
-	for (unsigned i = 0; i < others; i++) {
-		CU_ASSERT_EQUAL(state_of(tids[i], &after[i]), 'S');
-		CU_ASSERT_EQUAL(after[i], before[i]); /* not for a moment */
-	}
-	stand_stop();
-	for (unsigned i = 0; i < others; i++)
-		CU_ASSERT_EQUAL(wait_for_state(tids[i], '-', &after[i]), '-');
-}
-
-static void test_started_when_asked_for(void)
-{
-	unsigned before = count_threads();
-
-	if (!start())
-		return;
-	check_clear(1, 65536, PC_CACHED);
-	CU_ASSERT_EQUAL(count_threads(), before);
-	check_clear(2, 65536, PC_CACHED);
-	CU_ASSERT_EQUAL(count_threads(), before + 1);
-	check_clear(2, 65536, PC_CACHED);
-	check_clear((unsigned)crew.count, 65536, PC_CACHED);
-	CU_ASSERT_EQUAL(count_threads(), before + crew.count - 1);
-	stand_stop();
-}
-
 static const struct unit_test tests[] = {
 	{"all clear together", test_all_clear_together},       {"numbers of threads", test_numbers_of_threads},
 	{"every thread prepares", test_every_thread_prepares}, {"victims", test_victims},
@@ -519,7 +259,6 @@ static const struct unit_test tests[] = {
 	{"outside the crew", test_outside_the_crew},           {"crowded", test_crowded},
 	{"caller was moved", test_caller_was_moved},           {"refusals", test_refusals},
 	{"no memory in a thread", test_no_memory_in_a_thread}, {"no such CPU", test_no_such_cpu},
-	{"sleep between asks", test_sleep_between_asks},       {"started when asked for", test_started_when_asked_for},
 };
 
 UNIT_MAIN("meter_crew", tests)

@@ -1,71 +1,18 @@
 /*
- * The meter of this host: what it prepares, where, what it calls and what it refuses. Kernels that spy see the memory
- * as a kernel would. No assertion on how long anything takes.
+ * The meter of this host: what it prepares, what it calls and what it refuses (where: test_meter_place.c). Kernels that
+ * spy see the memory as a kernel would. No assertion on how long anything takes.
  */
 #include "calibrd/meter.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrd/plan.h"
 #include "tests/unit/harness.h"
-#include "tests/unit/meter_stand.h"
+#include "tests/unit/meter_spy.h"
 
-enum { MIB = 1 << 20, TARGET = 16 * MIB, BASE = 12 * MIB, VICTIM = 4 * MIB, SMALL_ARENA = 8 * MIB };
-enum { CALLS = 17000 }; /* a sample of the poorest clock has fewer */
-
-/* --- a kernel that spies ----------------------------------------------------------------------------------------- */
-
-static struct {
-	unsigned calls;
-	unsigned dirty; /* calls that found nothing but non-zero bytes */
-	char *first, *low, *high;
-	char *at[CALLS];
-	size_t len[CALLS];
-} seen;
-
-static void spy(void *dst, size_t len)
-{
-	char *at = dst;
-
-	if (seen.calls < CALLS) {
-		seen.at[seen.calls] = at;
-		seen.len[seen.calls] = len;
-	}
-	if (seen.calls++ == 0)
-		seen.first = at;
-	seen.dirty += all_non_zero(at, len);
-	if (seen.low == NULL || at < seen.low)
-		seen.low = at;
-	if (at + len > seen.high)
-		seen.high = at + len;
-	memset(at, 0, len);
-}
-
-static const struct pc_kernel spying = {.name = "spy", .body = spy, .clear = spy};
-
-/* --- a meter for one test ---------------------------------------------------------------------------------------- */
-
-static void start(void)
-{
-	stand_start(NULL, &(struct meter_room){.target_bytes = TARGET, .base_bytes = BASE, .victim_bytes = VICTIM});
-}
-
-static int sample(struct meter_ask ask, struct meter_sample *out)
-{
-	memset(&seen, 0, sizeof(seen));
-	memset(out, 0xff, sizeof(*out));
-	return meter->ops->sample(meter, &ask, out);
-}
-
-static struct meter_ask ask_clear(uint64_t bytes, enum pc_prior prior)
-{
-	return (struct meter_ask){
-		.kernel = &spying, .phase = PHASE_CLEAR, .prior = prior, .bytes = bytes, .passes = 3, .read = true};
-}
+/* --- asks -------------------------------------------------------------------------------------------------------- */
 
 static struct meter_ask ask_single(uint64_t bytes)
 {
@@ -76,21 +23,6 @@ static struct meter_ask ask_victim(const struct pc_kernel *kernel, enum phase ph
 {
 	return (struct meter_ask){
 		.kernel = kernel, .phase = phase, .prior = PC_FLUSHED, .bytes = bytes, .victim_bytes = victim};
-}
-
-/* Every call found dirty memory, of the size asked for (below 4 KiB and above 2 MiB up to a sixteenth less, alike for
- * all), and what it cleared is clear. */
-static void check_calls(uint64_t bytes)
-{
-	uint64_t less = bytes < 4096 || bytes > 2 * MIB ? bytes / 16 : 0;
-
-	CU_ASSERT(seen.calls > 0);
-	CU_ASSERT_EQUAL(seen.dirty, seen.calls);
-	for (unsigned i = 0; i < seen.calls && i < CALLS; i++) {
-		CU_ASSERT(seen.len[i] <= bytes && seen.len[i] >= bytes - less);
-		CU_ASSERT_EQUAL(seen.len[i], seen.len[0]);
-		CU_ASSERT(all_zero(seen.at[i], seen.len[i]));
-	}
 }
 
 /* --- samples ----------------------------------------------------------------------------------------------------- */
@@ -167,131 +99,6 @@ static void test_odd_sizes(void)
 	stand_stop();
 }
 
-/* Lengths of all rounds: those of one ask, least and most. */
-static void find_lengths(struct meter_ask ask, size_t *least, size_t *most)
-{
-	struct meter_sample out;
-
-	*least = SIZE_MAX;
-	*most = 0;
-	for (uint64_t seed = 0; seed < 100; seed++) {
-		CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
-		seen.calls = seen.dirty = 0;
-		CU_ASSERT_EQUAL(meter->ops->sample(meter, &ask, &out), 0);
-		meter->ops->round_end(meter);
-		*least = seen.len[0] < *least ? seen.len[0] : *least;
-		*most = seen.len[0] > *most ? seen.len[0] : *most;
-	}
-}
-
-/* Where powers of two are special they are not sat upon, unless that is what was asked for. */
-static void test_lengths_vary(void)
-{
-	const uint64_t sizes[] = {128, 2048, 4096, 65536, 2 * MIB, 4 * MIB};
-	size_t least, most;
-
-	start();
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct meter_ask ask = ask_clear(sizes[i], PC_CACHED);
-		bool varies = sizes[i] == 2048 || sizes[i] == 4 * MIB;
-
-		find_lengths(ask, &least, &most);
-		CU_ASSERT(most <= sizes[i] && most > sizes[i] - sizes[i] / 64);
-		CU_ASSERT(varies ? least < sizes[i] - sizes[i] / 20 && least >= sizes[i] - sizes[i] / 16
-		                 : least == sizes[i]);
-		ask.exact = true;
-		find_lengths(ask, &least, &most);
-		CU_ASSERT_EQUAL(most, sizes[i]);
-		CU_ASSERT_EQUAL(least, sizes[i]);
-	}
-	stand_stop();
-}
-
-/* Over many places: everything that is cleared lies within one arena, and buffers of a batch do not touch. */
-static void test_stays_inside(void)
-{
-	const uint64_t sizes[] = {1, 64, 128, 1000, 2048, 4095, 8192, 100000, 1536 << 10, 2 * MIB - 1, 3 * MIB, TARGET};
-
-	start();
-	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-		char *low = NULL, *high = NULL;
-
-		for (uint64_t seed = 0; seed < (sizes[s] < MIB ? 300 : 20); seed++) {
-			struct meter_ask ask = ask_clear(sizes[s], PC_FLUSHED);
-			struct meter_sample out;
-
-			ask.read = false;
-			CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
-			CU_ASSERT_EQUAL(sample(ask, &out), 0);
-			low = low == NULL || seen.low < low ? seen.low : low;
-			high = seen.high > high ? seen.high : high;
-		}
-		CU_ASSERT(high - low <= (sizes[s] < 2 * MIB ? SMALL_ARENA : TARGET));
-	}
-	stand_stop();
-}
-
-static int compare_places(const void *a, const void *b)
-{
-	char *const *x = a, *const *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* Buffers of a batch share no line and begin in different sets of a cache; their offsets are mixed below 4 KiB. */
-static void test_batch_is_staggered(void)
-{
-	struct meter_sample out;
-	unsigned offsets = 0;
-
-	start();
-	CU_ASSERT_EQUAL(sample(ask_clear(256, PC_CACHED), &out), 0);
-	CU_ASSERT_FATAL(seen.calls >= 8 && seen.calls <= CALLS);
-	for (unsigned i = 0; i < seen.calls; i++) {
-		CU_ASSERT_EQUAL((uintptr_t)seen.at[i] % 16, 0);
-		offsets |= 1u << (uintptr_t)seen.at[i] % 64 / 16;
-	}
-	CU_ASSERT(__builtin_popcount(offsets) > 1);
-	qsort(seen.at, seen.calls, sizeof(seen.at[0]), compare_places);
-	for (unsigned i = 1; i < seen.calls; i++) {
-		uintptr_t gap = (uintptr_t)seen.at[i] / 64 - (uintptr_t)seen.at[i - 1] / 64;
-
-		CU_ASSERT(gap == 0 || (gap > 256 / 64 && gap % 64 != 0)); /* 0: the batch came again */
-	}
-	stand_stop();
-}
-
-static char *place(uint64_t seed, uint64_t bytes, enum pc_prior prior)
-{
-	struct meter_sample out;
-
-	CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
-	CU_ASSERT_EQUAL(sample(ask_clear(bytes, prior), &out), 0);
-	return seen.first;
-}
-
-static void test_place_of_a_round(void)
-{
-	const uint64_t sizes[] = {256, 65536, 1 * MIB, 2 * MIB};
-	struct meter_sample out;
-
-	start();
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		char *first = place(1, sizes[i], PC_FLUSHED);
-		unsigned others = 0;
-
-		CU_ASSERT_EQUAL(sample(ask_clear(sizes[i], PC_FLUSHED), &out), 0);
-		CU_ASSERT_PTR_EQUAL(seen.first, first);
-		CU_ASSERT_EQUAL(sample(ask_clear(sizes[i], PC_CACHED), &out), 0);
-		CU_ASSERT_PTR_EQUAL(seen.first, first);
-		for (uint64_t seed = 2; seed < 20; seed++)
-			others += place(seed, sizes[i], PC_FLUSHED) != first;
-		CU_ASSERT(others >= 9);
-		CU_ASSERT_PTR_EQUAL(place(1, sizes[i], PC_FLUSHED), first);
-	}
-	stand_stop();
-}
-
 /* Without passes nothing is written before the clear: the kernel sees what the last ask left. */
 static bool left_dirty(uint64_t bytes)
 {
@@ -345,58 +152,6 @@ static void test_chunks_backward(void)
 	start();
 	check_way(ask_clear(4 * MIB, PC_FLUSHED));
 	check_way(ask_victim(&spying, PHASE_VICTIM_L2, 4 * MIB, 65536));
-	stand_stop();
-}
-
-/* Whether the mapping that holds an address has that flag in smaps: "hg" and "nh" are the two advices. */
-static bool has_flag(const char *address, const char *flag)
-{
-	char line[512];
-	bool inside = false, found = false;
-	FILE *file = fopen("/proc/self/smaps", "r");
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	while (fgets(line, sizeof(line), file) != NULL) {
-		unsigned long from, to;
-
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			inside = from <= (uintptr_t)address && (uintptr_t)address < to;
-		else if (inside && strncmp(line, "VmFlags:", 8) == 0)
-			found = strstr(line, flag) != NULL;
-	}
-	fclose(file);
-	return found;
-}
-
-static char *place_on(uint64_t bytes, bool base_pages)
-{
-	struct meter_ask ask = ask_clear(bytes, PC_FLUSHED);
-	struct meter_sample out;
-
-	ask.base_pages = base_pages;
-	CU_ASSERT_EQUAL(sample(ask, &out), 0);
-	check_calls(bytes);
-	return seen.first;
-}
-
-static void test_base_pages(void)
-{
-	const uint64_t sizes[] = {2 * MIB, 3 * MIB + 1, 8 * MIB, 9 * MIB, BASE};
-
-	start();
-	if (!has_flag(place_on(2 * MIB, false), " hg")) {
-		unit_skip("a kernel without transparent huge pages");
-		stand_stop();
-		return;
-	}
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		for (uint64_t seed = 0; seed < 5; seed++) {
-			CU_ASSERT_EQUAL(meter->ops->round_begin(meter, seed), 0);
-			CU_ASSERT(has_flag(place_on(sizes[i], true), " nh"));
-			CU_ASSERT(has_flag(place_on(sizes[i], false), " hg"));
-		}
-	CU_ASSERT(has_flag(place_on(4096, true), " nh"));
-	CU_ASSERT(has_flag(place_on(4096, false), " nh"));
 	stand_stop();
 }
 
@@ -568,13 +323,8 @@ static void test_epochs_again(void)
 static const struct unit_test tests[] = {
 	{"every ask of the grid", test_every_ask_of_the_grid},
 	{"odd sizes", test_odd_sizes},
-	{"lengths vary", test_lengths_vary},
-	{"stays inside", test_stays_inside},
-	{"batch is staggered", test_batch_is_staggered},
-	{"place of a round", test_place_of_a_round},
 	{"control calls nothing", test_control_calls_nothing},
 	{"chunks backward", test_chunks_backward},
-	{"base pages", test_base_pages},
 	{"out of arena", test_out_of_arena},
 	{"senseless asks", test_senseless_asks},
 	{"before the first epoch", test_before_the_first_epoch},

@@ -1,7 +1,7 @@
 /*
  * What goes into the store comes out of it. See also test_store_distrust.c (what does not go in, or comes out wrong),
- * test_store_migrations.c, test_store_file.c (other people's and damaged files) and test_store_crash.c (killed writers,
- * full disks).
+ * test_store_migrations.c, test_store_file.c (other people's files), test_store_damage.c and test_store_crash.c (killed
+ * writers, full disks).
  */
 #include <math.h>
 #include <stdint.h>
