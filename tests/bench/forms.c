@@ -19,16 +19,14 @@
 #include "kernels/kernels.h"
 #include "libpolicy/probe.h"
 #include "libpolicy/rate.h"
+#include "tests/bench/probe_options.h"
 #include "tests/bench/states.h"
 
-enum { ARENA = 48 << 20, ROUNDS_MAX = 400, LINES_MAX = 8 };
+enum { LINES_MAX = 8 };
 
-static struct options {
-	size_t rounds;
-	double resolution_ns, slow_ns;
-	bool base_pages;
-	const struct pc_kernel *rival;
-} options = {.rounds = 60, .slow_ns = 90};
+static struct probe_options options = {.rounds = 60, .slow_ns = 90};
+static double resolution_ns;
+static bool base_pages, neighbour;
 
 static double ticks_per_ns;
 static struct random chance = {20261130};
@@ -78,9 +76,9 @@ static bool is_slow(uint64_t begin, uint64_t end)
 {
 	double ns = (double)(end - begin) / ticks_per_ns, phase;
 
-	if (options.resolution_ns > 0) {
-		phase = fmod((double)begin / ticks_per_ns, options.resolution_ns);
-		ns = floor((phase + ns) / options.resolution_ns) * options.resolution_ns;
+	if (resolution_ns > 0) {
+		phase = fmod((double)begin / ticks_per_ns, resolution_ns);
+		ns = floor((phase + ns) / resolution_ns) * resolution_ns;
 	}
 	return ns > options.slow_ns;
 }
@@ -247,53 +245,28 @@ static void stop_neighbour(pid_t child)
 	}
 }
 
-/* Returns the index of the first size, or -1. */
-static int parse(int argc, char **argv, bool *neighbour)
+static bool own_option(int letter)
 {
-	int option;
-
-	options.rival = pc_kernel_find("clzero");
-	if (options.rival == NULL || !pc_kernel_runs(options.rival))
-		options.rival = pc_kernel_find("sse2nt");
-	while ((option = getopt(argc, argv, "bnq:t:k:r:")) != -1)
-		switch (option) {
-		case 'b':
-			options.base_pages = true;
-			break;
-		case 'n':
-			*neighbour = true;
-			break;
-		case 'q':
-			options.resolution_ns = strtod(optarg, NULL);
-			break;
-		case 't':
-			options.slow_ns = strtod(optarg, NULL);
-			break;
-		case 'k':
-			options.rival = pc_kernel_find(optarg);
-			break;
-		case 'r':
-			options.rounds = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			return -1;
-		}
-	if (options.rival == NULL || !pc_kernel_runs(options.rival) || options.rounds < 1 ||
-	    options.rounds > ROUNDS_MAX || options.slow_ns <= 0)
-		return -1;
-	for (int i = optind; i < argc; i++)
-		if (strtoul(argv[i], NULL, 10) < 8 || strtoul(argv[i], NULL, 10) > ARENA / 2048)
-			return -1;
-	return optind;
+	switch (letter) {
+	case 'b':
+		base_pages = true;
+		return true;
+	case 'n':
+		neighbour = true;
+		return true;
+	case 'q':
+		resolution_ns = strtod(optarg, NULL);
+		return true;
+	default:
+		return false;
+	}
 }
 
 int main(int argc, char **argv)
 {
-	bool neighbour = false;
-	int first = parse(argc, argv, &neighbour);
 	pid_t child = 0;
 
-	if (first < 0) {
+	if (!probe_options_parse(&options, argc, argv, "bnq:t:k:r:", own_option)) {
 		fprintf(stderr, "usage: bench-forms [-b] [-n] [-q NS] [-t NS] [-k KERNEL] [-r 1..%d] [8..%d KIB]...\n",
 		        ROUNDS_MAX, ARENA / 2048);
 		return 2;
@@ -304,7 +277,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench-forms: no memory, or no clock\n");
 		return 1;
 	}
-	madvise(arena, ARENA, options.base_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+	madvise(arena, ARENA, base_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
 	touch_dirty(arena, ARENA);
 	if (neighbour)
 		child = start_neighbour();
@@ -312,13 +285,9 @@ int main(int argc, char **argv)
 	       "and %s.\n"
 	       "Slow from %.0f ns; %zu rounds; %s pages; clock in steps of %.0f ns (0: its own), of which a reading's "
 	       "%.0f ns are taken off%s\n",
-	       options.rival->name, options.slow_ns, options.rounds, options.base_pages ? "base" : "huge",
-	       options.resolution_ns, clock_reading(), neighbour ? "; with a neighbour" : "");
-	if (first == argc)
-		for (size_t kib = 64; kib <= 4096; kib *= 4)
-			report(arena, kib << 10);
-	for (int i = first; i < argc; i++)
-		report(arena, strtoul(argv[i], NULL, 10) << 10);
+	       options.rival->name, options.slow_ns, options.rounds, base_pages ? "base" : "huge", resolution_ns,
+	       clock_reading(), neighbour ? "; with a neighbour" : "");
+	probe_report(&options, 4, report, arena);
 	stop_neighbour(child);
 	munmap(arena, ARENA);
 	return 0;

@@ -19,22 +19,19 @@
 #include "kernels/kernels.h"
 #include "libpolicy/policy.h"
 #include "libpolicy/rate.h"
+#include "tests/bench/probe_options.h"
 #include "tests/bench/states.h"
 
-enum { ARENA = 48 << 20, HUGE = 2 << 20, ROUNDS_MAX = 400 };
+enum { HUGE = 2 << 20 };
 
 /* Beyond the states that an old target may be in. */
 enum { FRESH_BASE = STATES, FRESH_HUGE, ROWS };
 
 enum { LIBC, RIVAL, PROBED, AGAIN, WAYS };
 
-static struct options {
-	size_t rounds;
-	double slow_ns;
-	unsigned lines;
-	bool cold;
-	const struct pc_kernel *rival;
-} options = {.rounds = 40, .slow_ns = 90, .lines = BENCH_PROBE_LINES};
+static struct probe_options options = {.rounds = 40, .slow_ns = 90};
+static unsigned lines = BENCH_PROBE_LINES;
+static bool cold;
 
 static const struct pageclear_policy *policy;
 static double ticks_per_ns;
@@ -53,7 +50,7 @@ static int write_policy(FILE *file)
 	        "format: 1\ngeneration: 1\nversion: \"0\"\nwritten: \"2026-11-30T10:42:07Z\"\nquality: good\n"
 	        "host: {topology: \"0\", arch: \"%s\", cpus: [\"%s\"]}\nprobe: {from: 1024, lines: %u, slow_ns: %.2f}\n"
 	        "clear:\n",
-	        pc_arch, here, options.lines, options.slow_ns);
+	        pc_arch, here, lines, options.slow_ns);
 	for (unsigned i = 0; i < 2; i++)
 		fprintf(file,
 		        "- {intent: %s, when: {threads: 1, prior: cached}, rules: [{from: 0, kernel: libc}]}\n"
@@ -83,7 +80,7 @@ static int open_policy(void)
 static void clear(unsigned way, char *at, size_t bytes)
 {
 	if (way == PROBED)
-		pageclear_policy_zero(policy, at, bytes, options.cold ? PAGECLEAR_COLD : PAGECLEAR_HOT);
+		pageclear_policy_zero(policy, at, bytes, cold ? PAGECLEAR_COLD : PAGECLEAR_HOT);
 	else
 		(way == RIVAL ? options.rival : pc_kernels)->clear(at, bytes);
 }
@@ -93,7 +90,7 @@ static double time_clear(unsigned way, char *at, size_t bytes)
 	uint64_t begin = pc_ticks();
 
 	clear(way, at, bytes);
-	if (!options.cold)
+	if (!cold)
 		sink += touch_read(at, bytes);
 	return (double)(pc_ticks() - begin) / ticks_per_ns;
 }
@@ -157,45 +154,25 @@ static void report(char *arena, size_t bytes)
 	}
 }
 
-/* Returns the index of the first size, or -1. */
-static int parse(int argc, char **argv)
+static bool own_option(int letter)
 {
-	int option;
-
-	options.rival = pc_kernel_find("clzero");
-	if (options.rival == NULL || !pc_kernel_runs(options.rival))
-		options.rival = pc_kernel_find("sse2nt");
-	while ((option = getopt(argc, argv, "cl:t:r:")) != -1)
-		switch (option) {
-		case 'c':
-			options.cold = true;
-			break;
-		case 'l':
-			options.lines = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		case 't':
-			options.slow_ns = strtod(optarg, NULL);
-			break;
-		case 'r':
-			options.rounds = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			return -1;
-		}
-	if (options.rival == NULL || options.rounds < 1 || options.rounds > ROUNDS_MAX || options.slow_ns <= 0 ||
-	    options.lines < 1 || options.lines > PC_PROBE_MOST)
-		return -1;
-	for (int i = optind; i < argc; i++)
-		if (strtoul(argv[i], NULL, 10) < 8 || strtoul(argv[i], NULL, 10) > ARENA / 2048)
-			return -1;
-	return optind;
+	switch (letter) {
+	case 'c':
+		cold = true;
+		return true;
+	case 'l':
+		lines = (unsigned)strtoul(optarg, NULL, 10);
+		return true;
+	default:
+		return false;
+	}
 }
 
 int main(int argc, char **argv)
 {
-	int first = parse(argc, argv), r;
+	int r;
 
-	if (first < 0) {
+	if (!probe_options_parse(&options, argc, argv, "cl:t:r:", own_option) || lines < 1 || lines > PC_PROBE_MOST) {
 		fprintf(stderr, "usage: bench-probe [-c] [-l 1..%d] [-t NS] [-r 1..%d] [8..%d KIB]...\n", PC_PROBE_MOST,
 		        ROUNDS_MAX, ARENA / 2048);
 		return 2;
@@ -210,13 +187,8 @@ int main(int argc, char **argv)
 	madvise(arena, ARENA, MADV_HUGEPAGE);
 	touch_dirty(arena, ARENA);
 	printf("ns by libc, by %s, by whichever the probe says (%u lines, slow from %.0f ns)%s; medians of %zu\n",
-	       options.rival->name, options.lines, options.slow_ns, options.cold ? "" : ", with the first read",
-	       options.rounds);
-	if (first == argc)
-		for (size_t kib = 64; kib <= 4096; kib *= 2)
-			report(arena, kib << 10);
-	for (int i = first; i < argc; i++)
-		report(arena, strtoul(argv[i], NULL, 10) << 10);
+	       options.rival->name, lines, options.slow_ns, cold ? "" : ", with the first read", options.rounds);
+	probe_report(&options, 2, report, arena);
 	pageclear_policy_close(policy);
 	munmap(arena, ARENA);
 	return 0;
