@@ -91,8 +91,12 @@ static int aligned(size_t bytes, unsigned long loops, int advice, struct rate *o
 static int by_meter(size_t bytes, double *out)
 {
 	const struct meter_room room = {.target_bytes = bytes};
-	const struct meter_ask ask = {
-		.kernel = &pc_kernels[0], .phase = PHASE_CLEAR, .prior = PC_CACHED, .bytes = bytes, .passes = PASSES};
+	const struct meter_ask ask = {.kernel = &pc_kernels[0],
+	                              .phase = PHASE_CLEAR,
+	                              .prior = PC_CACHED,
+	                              .bytes = bytes,
+	                              .passes = PASSES,
+	                              .exact = true};
 	struct meter *meter = NULL;
 	struct meter_sample sample = {.tainted = true};
 	struct pc_why why = {""};
