@@ -6,16 +6,9 @@
 
 #include "calibrd/costs.h"
 #include "calibrd/decide.h"
-#include "calibrd/grid.h"
+#include "calibrd/grid_parts.h"
 #include "calibrd/stats.h"
 #include "pageclear/policy.h"
-
-/* libc's cost over the kernel's, from a cell's l: a logarithm, for scrub a relative difference; see grid.h. Scrub's is
- * bounded as in the policy's own gains. */
-static double gain_of(unsigned intent, double l)
-{
-	return intent == PAGECLEAR_SCRUB ? 1 / fmax(0.01, 1 + l) : exp(-l);
-}
 
 /* At that very size. */
 static bool was_measured(const struct cell *cell)
@@ -33,14 +26,15 @@ static double measured_ns(const struct dataset *data, const struct evidence_quer
 	return costs_ns(data, &key, kernel);
 }
 
+/* As the decision adds them up: the last-level victim is not asked for small extents. */
 static double victims_ns(const struct dataset *data, const struct evidence_query *query, uint64_t bytes,
                          unsigned kernel)
 {
-	double sum = 0;
+	struct cost_key key = {.prior = PC_FLUSHED, .bytes = bytes, .threads = query->threads};
+	struct cost_points points;
 
-	for (unsigned kind = COST_VICTIM_L1; kind <= COST_VICTIM_LLC; kind++)
-		sum += measured_ns(data, query, (enum cost_kind)kind, PC_FLUSHED, bytes, kernel);
-	return sum;
+	grid_displacements(data, key, kernel, &points);
+	return costs_centre(&points, NULL);
 }
 
 static void fill_times(struct evidence_kernel *out, const struct dataset *data, const struct evidence_query *query,
@@ -60,7 +54,8 @@ static void fill_times(struct evidence_kernel *out, const struct dataset *data, 
 		out->displaced_ns = victims_ns(data, query, bytes, out->kernel);
 }
 
-/* Half the distance between the epochs' extremes of l; NaN for fewer than two epochs. */
+/* Half the distance between the epochs' extremes of l; NaN for fewer than two epochs. A scrub's l is a difference, and
+ * not what its gain is made of: the epochs' gains cannot be told from theirs. */
 static double fill_gain(struct evidence_kernel *out, unsigned intent, const struct cell *cell)
 {
 	double low = INFINITY, high = -INFINITY;
@@ -72,20 +67,21 @@ static double fill_gain(struct evidence_kernel *out, unsigned intent, const stru
 		high = fmax(high, cell->epoch[e]);
 		out->epochs++;
 	}
-	out->gain = gain_of(intent, cell->l);
-	out->least = out->epochs > 0 ? gain_of(intent, high) : NAN;
-	out->most = out->epochs > 0 ? gain_of(intent, low) : NAN;
+	out->l = cell->l;
+	out->gain = cell->ratio;
+	out->least = out->epochs > 0 && intent != PAGECLEAR_SCRUB ? exp(-high) : NAN;
+	out->most = out->epochs > 0 && intent != PAGECLEAR_SCRUB ? exp(-low) : NAN;
 	return out->epochs > 1 ? (high - low) / 2 : NAN;
 }
 
 /* --- one size ----------------------------------------------------------------------------------------------------- */
 
-static int by_gain(const void *a, const void *b)
+static int by_cost(const void *a, const void *b)
 {
 	const struct evidence_kernel *left = a, *right = b;
 
-	if (left->gain != right->gain)
-		return left->gain > right->gain ? -1 : 1;
+	if (left->l != right->l)
+		return left->l < right->l ? -1 : 1;
 	return left->kernel < right->kernel ? -1 : left->kernel > right->kernel;
 }
 
@@ -110,7 +106,7 @@ static void fill_size(struct evidence_size *out, const struct dataset *data, con
 	}
 	double l = stats_median(spreads, spread_count);
 	out->noise = query->intent == PAGECLEAR_SCRUB ? l : expm1(l);
-	qsort(out->kernels, out->count, sizeof(*out->kernels), by_gain);
+	qsort(out->kernels, out->count, sizeof(*out->kernels), by_cost);
 }
 
 /* 0, 1 if nothing was measured for it, -ENOMEM. */

@@ -26,14 +26,16 @@ struct evidence_kernel {
 	double cached_ns, flushed_ns; /* clear, for hot with the first read behind it; medians over epochs */
 	double alone_ns;              /* cold, flushed, small: one call with work behind it */
 	double displaced_ns;          /* scrub: how much longer the victims take to read again */
-	double gain;                  /* libc's cost over this kernel's */
-	double least, most;           /* of the gain, over epochs */
+	double l;                     /* the cost against libc's that the decision goes by; see calibrd/grid.h */
+	double gain;                  /* libc's cost over this kernel's, as in the policy: a cell's ratio */
+	double least, most;           /* of the gain, over epochs; NaN for scrub */
 	unsigned epochs;
 };
 
 struct evidence_size {
 	uint64_t bytes;
-	double noise; /* half the spread of a gain between epochs, as a share, median over kernels; NaN: one epoch */
+	double noise; /* half the spread of a gain (scrub: of l) between epochs, as a share, median over kernels; NaN:
+	               * one epoch */
 	size_t count;
 	struct evidence_kernel kernels[PC_KERNEL_MAX]; /* best first */
 };

@@ -144,7 +144,7 @@ static void add_kernel(struct columns *columns, const struct evidence_size *size
 	add_time(columns, kernel->alone_ns);
 	add_time(columns, kernel->displaced_ns);
 	columns_cell(columns, "%s", gain);
-	if (kernel->kernel != 0 && kernel->epochs > 1)
+	if (kernel->kernel != 0 && kernel->epochs > 1 && !isnan(kernel->least))
 		columns_cell(columns, "%s - %s over %u epochs", least, most, kernel->epochs);
 }
 
@@ -208,8 +208,11 @@ static void print_legend(const struct explanation *explanation)
 
 	putchar('\n');
 	output_field("*", "what the policy chooses here");
-	output_field("gain",
-	             "libc's cost over the kernel's, from paired rounds; noise floor: half its spread between epochs");
+	output_field("gain", "libc's cost over the kernel's, %s",
+	             query->intent == PAGECLEAR_SCRUB
+	                     ? "displaced below 0 counting from the lower of the two; noise floor: half the spread of "
+	                       "their difference between epochs, as a share of libc's"
+	                     : "from paired rounds; noise floor: half its spread between epochs");
 	if (query->intent == PAGECLEAR_HOT)
 		output_field("times", "the clear and the first read after it");
 	if (query->intent == PAGECLEAR_SCRUB)

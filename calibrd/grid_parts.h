@@ -1,5 +1,5 @@
 /*
- * What grid.c and grid_pairs.c share: how each round compares a kernel with libc. Pure.
+ * How each round compares a kernel with libc, for grid.c and for who explains it. Pure.
  */
 #ifndef CALIBRD_GRID_PARTS_H
 #define CALIBRD_GRID_PARTS_H

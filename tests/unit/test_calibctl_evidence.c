@@ -141,19 +141,80 @@ static void alone(void)
 	dataset_clear(&data);
 }
 
-/* (0.1 x 100 + 60 - (0.1 x 400 + 260)) / (0.1 x 400 + 260) = -23/30, so 30/7 of libc. */
+/* llc NaN: the extent is too small to ask for that victim. */
+static void put_victims(unsigned kernel, uint64_t kib, double l1, double l2, double llc)
+{
+	put(kernel, PC_FLUSHED, PHASE_VICTIM_L1, kib * KIB, l1, 1, 3);
+	put(kernel, PC_FLUSHED, PHASE_VICTIM_L2, kib * KIB, l2, 1, 3);
+	if (!isnan(llc))
+		put(kernel, PC_FLUSHED, PHASE_VICTIM_LLC, kib * KIB, llc, 1, 3);
+}
+
+static void assert_scrub(unsigned place, unsigned kernel, double flushed_ns, double displaced_ns, double gain)
+{
+	const struct evidence_kernel *found = &evidence.sizes[0].kernels[place];
+
+	CU_ASSERT_EQUAL(found->kernel, kernel);
+	CU_ASSERT_TRUE(near(found->flushed_ns, flushed_ns));
+	CU_ASSERT_TRUE(near(found->displaced_ns, displaced_ns));
+	CU_ASSERT_TRUE(near(found->gain, gain));
+	CU_ASSERT_TRUE(isnan(found->least) && isnan(found->most));
+}
+
+/* (0.1 x 400 + 260) / (0.1 x 100 + 60) of libc. */
 static void scrub(void)
 {
 	put_size(4, 1, 3);
-	for (unsigned phase = PHASE_VICTIM_L1; phase <= PHASE_VICTIM_LLC; phase++) {
-		put(LIBC, PC_FLUSHED, (enum phase)phase, 4 * KIB, phase == PHASE_VICTIM_LLC ? 60 : 100, 1, 3);
-		put(OTHER, PC_FLUSHED, (enum phase)phase, 4 * KIB, phase == PHASE_VICTIM_LLC ? -20 : 40, 1, 3);
-	}
+	put_victims(LIBC, 4, 160, 100, NAN);
+	put_victims(OTHER, 4, 80, -20, NAN);
 	ask(PAGECLEAR_SCRUB, PC_UNKNOWN, 4 * KIB);
-	CU_ASSERT_EQUAL(evidence.sizes[0].kernels[0].kernel, OTHER);
-	CU_ASSERT_TRUE(near(evidence.sizes[0].kernels[0].displaced_ns, 60));
-	CU_ASSERT_TRUE(near(evidence.sizes[0].kernels[0].flushed_ns, 100));
-	CU_ASSERT_TRUE(near(evidence.sizes[0].kernels[0].gain, 30.0 / 7));
+	assert_scrub(0, OTHER, 100, 60, 30.0 / 7);
+	assert_scrub(1, LIBC, 400, 260, 1);
+	dataset_clear(&data);
+}
+
+/* Larger extents have a third victim; a kernel that was measured with two there is not compared with libc. */
+static void scrub_with_the_last_level(void)
+{
+	put_size(64, 1, 3);
+	put_victims(LIBC, 64, 100, 100, 160);
+	put_victims(OTHER, 64, 10, 20, 30);
+	ask(PAGECLEAR_SCRUB, PC_UNKNOWN, 64 * KIB);
+	assert_scrub(0, OTHER, 1600, 60, 1000.0 / 220);
+	assert_scrub(1, LIBC, 6400, 360, 1);
+	put_victims(OTHER + 1, 64, 10, 20, NAN);
+	put(OTHER + 1, PC_FLUSHED, PHASE_CLEAR, 64 * KIB, 1600, 1, 3);
+	ask(PAGECLEAR_SCRUB, PC_UNKNOWN, 64 * KIB);
+	CU_ASSERT_EQUAL(evidence.sizes[0].count, 2);
+	dataset_clear(&data);
+}
+
+/* What got faster counts from the lower of the two, as in the policy: (100 - 60 + 300) / (200 - 300 + 300). */
+static void scrub_of_victims_that_got_faster(void)
+{
+	put(LIBC, PC_FLUSHED, PHASE_CLEAR, 64 * KIB, 1000, 1, 3);
+	put(OTHER, PC_FLUSHED, PHASE_CLEAR, 64 * KIB, 2000, 1, 3);
+	put_victims(LIBC, 64, -10, -30, -20);
+	put_victims(OTHER, 64, -100, -100, -100);
+	ask(PAGECLEAR_SCRUB, PC_UNKNOWN, 64 * KIB);
+	assert_scrub(0, OTHER, 2000, -300, 1.7);
+	assert_scrub(1, LIBC, 1000, -60, 1);
+	dataset_clear(&data);
+}
+
+/* The first costs 50 of libc's 100 + 10 and the second 60, but what the first displaces counts from -150. */
+static void best_is_what_the_decision_takes(void)
+{
+	put(LIBC, PC_FLUSHED, PHASE_CLEAR, 4 * KIB, 1000, 1, 3);
+	put(OTHER, PC_FLUSHED, PHASE_CLEAR, 4 * KIB, 2000, 1, 3);
+	put(OTHER + 1, PC_FLUSHED, PHASE_CLEAR, 4 * KIB, 100, 1, 3);
+	put_victims(LIBC, 4, 5, 5, NAN);
+	put_victims(OTHER, 4, -100, -50, NAN);
+	put_victims(OTHER + 1, 4, 25, 25, NAN);
+	ask(PAGECLEAR_SCRUB, PC_UNKNOWN, 4 * KIB);
+	assert_scrub(0, OTHER, 2000, -150, 260.0 / 200);
+	assert_scrub(1, OTHER + 1, 100, 50, 110.0 / 60);
+	assert_scrub(2, LIBC, 1000, 10, 1);
 	dataset_clear(&data);
 }
 
@@ -199,6 +260,9 @@ static const struct unit_test tests[] = {
 	{"hot_pays_for_the_read", hot_pays_for_the_read},
 	{"alone", alone},
 	{"scrub", scrub},
+	{"scrub_with_the_last_level", scrub_with_the_last_level},
+	{"scrub_of_victims_that_got_faster", scrub_of_victims_that_got_faster},
+	{"best_is_what_the_decision_takes", best_is_what_the_decision_takes},
 	{"one_epoch_has_no_noise", one_epoch_has_no_noise},
 	{"wrong_hints", wrong_hints},
 };
