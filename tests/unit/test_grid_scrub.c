@@ -206,4 +206,4 @@ static const struct unit_test tests[] = {
 	{"scrub needs clear and victims", test_scrub_needs_clear_and_victims},
 };
 
-UNIT_MAIN("grid of scrubs", tests)
+UNIT_MAIN("grid_scrub", tests)
