@@ -120,10 +120,6 @@ client() {
 	python3 tests/cli/bus_client.py "$SOCKET" "$@"
 }
 
-as_nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-}
-
 # Signals of the object as JSON, a line each, in $T/heard.
 listen() {
 	launch "$T/heard" busctl --address="$ADDRESS" --json=short --match="type='signal',path='$OBJECT'" monitor

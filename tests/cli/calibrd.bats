@@ -14,15 +14,8 @@ teardown_file() {
 	rm -rf "$W"
 }
 
-# Wrong usage: exit status 2, the culprit, a hint, and nothing on stdout.
 misused() {
-	local culprit=$1
-	shift
-	run -2 --separate-stderr "$CALIBRD" "$@"
-	[ -z "$output" ]
-	output=$stderr
-	holds "$culprit"
-	holds "Try 'calibrd --help'"
+	wrong_usage "$1" "Try 'calibrd --help'" "$CALIBRD" "${@:2}"
 }
 
 # --- command line ----------------------------------------------------------------------------------------------------

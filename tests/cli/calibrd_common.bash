@@ -1,8 +1,9 @@
 # What the files on the real calibrd share: a folder that any user may enter, processes that never outlive their test,
 # private mount namespaces. W is the file's own folder; B the build folder.
 
-# bats sets output and stderr; STATUS is for who reaps; names hold nothing that ls would change.
-# shellcheck disable=SC2012,SC2034,SC2154
+# bats sets output and stderr; STATUS is for who reaps; names hold nothing that ls would change; the commands of `apart`
+# have arguments of their own.
+# shellcheck disable=SC2012,SC2016,SC2034,SC2154
 
 bats_require_minimum_version 1.5.0
 
@@ -76,11 +77,21 @@ end_all() {
 	rm -f "$W/pids"
 }
 
+as_nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
 # --- what is asked often ---------------------------------------------------------------------------------------------
 
 # In a mount namespace of its own: whatever is mounted there ends with it.
 apart() {
 	unshare -m --propagation private bash -euc "$@"
+}
+
+# Where so many KiB of memory are available: scarce KIB PROGRAM WORD...
+scarce() {
+	printf 'MemTotal: %s kB\nMemAvailable: %s kB\n' "$1" "$1" >"$BATS_TEST_TMPDIR/meminfo"
+	apart 'mount --bind "$1" /proc/meminfo; shift; exec "$@"' none "$BATS_TEST_TMPDIR/meminfo" "${@:2}"
 }
 
 need_namespace() {
@@ -151,13 +162,13 @@ measure_known() {
 	return 1
 }
 
-# Nothing but what belongs there, in any order.
 # The other way round than grep: succeeds where no line has it.
 without() {
 	run ! grep -n -- "$1" "$2"
 	[ "$status" -eq 1 ]
 }
 
+# Nothing but what belongs there, in any order.
 only_there() {
 	local folder=$1
 	shift

@@ -75,13 +75,7 @@ teardown_file() {
 
 @test "wrong options and arguments" {
 	misused() {
-		local said=$1
-		shift
-		run -2 --separate-stderr "$CTL" "$@"
-		[ -z "$output" ]
-		output=$stderr
-		holds "$said"
-		holds "Try 'calibctl help"
+		wrong_usage "$1" "Try 'calibctl help" "$CTL" "${@:2}"
 	}
 	misused "--effort 'fast': expected quick, standard or thorough" calibrate --effort fast
 	misused "--effort needs a value" calibrate --effort

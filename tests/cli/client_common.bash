@@ -89,7 +89,3 @@ ends_with() {
 		return 1
 	}
 }
-
-as_nobody() {
-	setpriv --reuid nobody --regid nogroup --clear-groups "$@"
-}

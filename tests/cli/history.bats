@@ -9,13 +9,12 @@ load calibrd_common
 
 setup_file() {
 	make_folder
-	export SOURCE_DATE_EPOCH=1796035327 TOPOLOGY T=$W/made DATA=tests/data/calibctl
-	TOPOLOGY=$("$CTL" topology --json --policy "$DATA/foreign.yaml" | jq -r .topology)
+	export SOURCE_DATE_EPOCH=1796035327 T=$W/made DATA=tests/data/calibctl
 	mkdir "$T"
+	make_native "$T/native.yaml"
 	for scenario in good failed running; do
 		"$B/tool-calibctl_database" "$T/$scenario.db" "$TOPOLOGY" "$scenario"
 	done
-	sed -e "s|@CPU@|$(signature)|" -e "s|@TOPOLOGY@|$TOPOLOGY|" "$DATA/native.yaml.in" >"$T/native.yaml"
 	"$CALIBRD" --once --effort quick --database "$W/known/calibrd.db" --policy "$W/known/policy.yaml" 2>"$W/log" ||
 		cat "$W/log"
 	call_it_good "$W/known/calibrd.db"

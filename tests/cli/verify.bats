@@ -16,10 +16,7 @@ setup_file() {
 	mkdir "$T/bin"
 	cp "$B/calibctl" "$T/bin/calibctl"
 	export CTL=$T/bin/calibctl
-	export TOPOLOGY CPU
-	TOPOLOGY=$("$CTL" topology --json --policy "$DATA/foreign.yaml" | jq -r .topology)
-	CPU=$(signature)
-	sed -e "s|@CPU@|$CPU|" -e "s|@TOPOLOGY@|$TOPOLOGY|" "$DATA/native.yaml.in" >"$T/native.yaml"
+	make_native "$T/native.yaml"
 	"$B/tool-calibctl_database" "$T/good.db" "$TOPOLOGY" good
 	libraries
 }
@@ -96,13 +93,7 @@ libraries() {
 }
 
 misused() {
-	local culprit=$1
-	shift
-	run -2 --separate-stderr "$CTL" verify --policy "$T/native.yaml" "$@"
-	[ -z "$output" ]
-	output=$stderr
-	holds "$culprit"
-	holds "Try 'calibctl help verify'"
+	wrong_usage "$1" "Try 'calibctl help verify'" "$CTL" verify --policy "$T/native.yaml" "${@:2}"
 }
 
 # Exit status 3, a reason on stderr, nothing on stdout.
