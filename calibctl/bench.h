@@ -75,6 +75,11 @@ void bench_stand_progress(const struct bench_stand *stand, unsigned run, double 
 
 /* --- how it is printed ------------------------------------------------------------------------------------------- */
 
+/* What whoever reads the figures should know. Where they are CSV, which has no room for it, on standard error. */
+void bench_warn(const struct bench_stand *stand, const char *text);
+/* If it was. */
+void bench_warn_stopped(const struct bench_stand *stand);
+
 /* "host", and the kernels that are not measured and why. */
 void bench_print_head(const struct bench_stand *stand);
 /* Members that the three have in common: bench, host, runs, stopped, not_measured. */

@@ -17,6 +17,15 @@ static const char *direction_words(const struct hugepage_way *way)
 	return way->backward ? "backward" : "forward";
 }
 
+static void warn_pages(const struct hugepage_table *table, const struct bench_stand *stand)
+{
+	if (!table->knows_huge)
+		bench_warn(stand, "this OS does not tell whether it gave huge pages");
+	else if (table->runs_huge < table->runs)
+		bench_warn(stand, "the OS gave no huge pages, or not all, in some mappings: 'a huge page' is base "
+		                  "pages there");
+}
+
 /* --- for people -------------------------------------------------------------------------------------------------- */
 
 static void add_way(struct columns *columns, const struct hugepage_way *way)
@@ -109,11 +118,7 @@ static void print_head(const struct hugepage_table *table, const struct bench_st
 	output_field("shares",
 	             "taint: of the variance; the others: of the variance without disturbed samples, of which they "
 	             "make 100 %%");
-	if (!table->knows_huge)
-		output_warning("this OS does not tell whether it gave huge pages");
-	else if (table->runs_huge < table->runs)
-		output_warning(
-			"the OS gave no huge pages, or not all, in some mappings: 'a huge page' is base pages there");
+	warn_pages(table, stand);
 }
 
 int hugepage_print(const struct hugepage_table *table, const struct bench_stand *stand)
@@ -192,6 +197,8 @@ void hugepage_csv(const struct hugepage_table *table, const struct bench_stand *
 	                                    NULL};
 	struct bench_csv csv = {.out = out};
 
+	bench_warn_stopped(stand);
+	warn_pages(table, stand);
 	bench_csv_header(&csv, names);
 	for (size_t i = 0; i < table->count; i++)
 		csv_way(&csv, table, &table->ways[i]);

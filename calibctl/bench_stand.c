@@ -108,6 +108,20 @@ void bench_stand_progress(const struct bench_stand *stand, unsigned run, double 
 	}
 }
 
+void bench_warn(const struct bench_stand *stand, const char *text)
+{
+	if (stand->request.format == BENCH_CSV)
+		fprintf(stderr, "calibctl bench: %s\n", text);
+	else
+		output_warning(text);
+}
+
+void bench_warn_stopped(const struct bench_stand *stand)
+{
+	if (bench_stand_stopped(stand))
+		bench_warn(stand, "stopped early: fewer runs than asked for");
+}
+
 void bench_print_head(const struct bench_stand *stand)
 {
 	const struct topology *topology = stand->topology;
@@ -117,8 +131,7 @@ void bench_print_head(const struct bench_stand *stand)
 	for (unsigned row = 0; row < pc_kernel_count; row++)
 		if (stand->obstacles[row][0] != '\0')
 			output_field("left out", "%s: %s", pc_kernels[row].name, stand->obstacles[row]);
-	if (bench_stand_stopped(stand))
-		output_warning("stopped early: fewer runs than asked for");
+	bench_warn_stopped(stand);
 }
 
 static json_t *json_obstacles(const struct bench_stand *stand)

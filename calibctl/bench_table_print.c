@@ -29,6 +29,12 @@ static void bandwidth(double gb_per_s, char out[WORDS_SHORT])
 	words_rate(1000000000, 1e9 / gb_per_s, out);
 }
 
+static void warn_cut(const struct bench_grid *grid, const struct bench_stand *stand)
+{
+	if (grid->cut)
+		bench_warn(stand, cut_words);
+}
+
 /* --- for people -------------------------------------------------------------------------------------------------- */
 
 static void add_cell(struct columns *columns, const struct bench_cell *cell, bool best)
@@ -116,8 +122,7 @@ int bench_grid_print(const struct bench_grid *grid, const struct bench_stand *st
 	             "GB/s (10^9 bytes a second), mean of %u run%s +- standard deviation over them (and as a share); "
 	             "* best of its row",
 	             grid->runs, grid->runs == 1 ? "" : "s");
-	if (grid->cut)
-		output_warning(cut_words);
+	warn_cut(grid, stand);
 	for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED && r == 0; prior++)
 		if ((grid->priors >> prior & 1) != 0)
 			r = print_prior(grid, prior);
@@ -165,6 +170,8 @@ void bench_grid_csv(const struct bench_grid *grid, const struct bench_stand *sta
 	                                    "tainted",        "best",           "note",   NULL};
 	struct bench_csv csv = {.out = out};
 
+	bench_warn_stopped(stand);
+	warn_cut(grid, stand);
 	bench_csv_header(&csv, names);
 	for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED; prior++)
 		for (size_t size = 0; size < grid->size_count && (grid->priors >> prior & 1) != 0; size++)

@@ -132,6 +132,7 @@ void xen_csv(const struct xen_table *table, const struct bench_stand *stand, FIL
 	                                    NULL};
 	struct bench_csv csv = {.out = out};
 
+	bench_warn_stopped(stand);
 	bench_csv_header(&csv, names);
 	for (size_t victim = 0; victim < table->victim_count; victim++)
 		for (enum pc_prior prior = PC_CACHED; prior <= PC_FLUSHED; prior++)

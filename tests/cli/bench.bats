@@ -7,22 +7,15 @@
 
 bats_require_minimum_version 1.5.0
 
-load common
+load calibrd_common
 
 setup_file() {
 	export B=${B:-build}
 	export CTL=$B/calibctl
 }
 
-# Wrong usage: exit status 2, a message that names the culprit, a hint, and nothing on stdout.
 misused() {
-	local culprit=$1
-	shift
-	run -2 --separate-stderr "$CTL" bench "$@"
-	[ -z "$output" ]
-	output=$stderr
-	holds "calibctl bench: $culprit"
-	holds "Try 'calibctl help bench'"
+	wrong_usage "calibctl bench: $1" "Try 'calibctl help bench'" "$CTL" bench "${@:2}"
 }
 
 # Runs bench and keeps its stdout in $T/out.
@@ -229,6 +222,40 @@ a_kernel_that_does_not_run() {
 	wait "$pid" || status=$?
 	[ "$status" = 143 ]
 	jq -e '.stopped and .runs >= 3 and .runs < 1000 and (.cells | length) == 4' "$BATS_TEST_TMPDIR/out"
+}
+
+@test "csv: what has no room in it is said on standard error" {
+	local err=$BATS_TEST_TMPDIR/err out=$BATS_TEST_TMPDIR/out kind
+	for kind in "table --sizes 4K" "xen --sizes 4K" hugepage; do
+		: >"$err"
+		# Kinds with their options are split on purpose.
+		# shellcheck disable=SC2086
+		"$CTL" bench $kind --runs 1000 --kernels libc --format csv >"$out" 2>"$err" 3>&- &
+		pid=$!
+		until_said "$err" 'run 2 of'
+		kill -TERM "$pid"
+		wait "$pid" || true
+		grep -qx 'calibctl bench: stopped early: fewer runs than asked for' "$err"
+		parse_csv "$out"
+	done
+	# 41: PR_SET_THP_DISABLE.
+	python3 - "$CTL" bench hugepage --runs 1 --kernels libc --format csv >"$out" 2>"$err" <<-'END'
+		import ctypes, os, sys
+		assert ctypes.CDLL(None).prctl(41, 1, 0, 0, 0) == 0
+		os.execv(sys.argv[1], sys.argv[1:])
+	END
+	grep -qE '^calibctl bench: (the OS gave no huge pages, or not all|this OS does not tell whether)' "$err"
+	parse_csv "$out"
+}
+
+@test "csv: sizes that are left out for want of memory are said on standard error" {
+	need_namespace
+	# 1 MiB, and what the meter takes besides.
+	scarce $((4 * 11 * 1024)) "$CTL" bench --runs 1 --kernels libc --prior cached --format csv >"$BATS_TEST_TMPDIR/out" \
+		2>"$BATS_TEST_TMPDIR/err"
+	grep -qx 'calibctl bench: larger sizes are left out: too little memory is available' "$BATS_TEST_TMPDIR/err"
+	read -r _ rows < <(parse_csv "$BATS_TEST_TMPDIR/out")
+	[ "$rows" = 5 ]
 }
 
 @test "SIGINT ends it as well" {
