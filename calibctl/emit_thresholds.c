@@ -101,6 +101,14 @@ struct question {
 	bool own;
 };
 
+/* How far below itself a size speaks for lengths: below 4 KiB and above 2 MiB calibration clears up to a sixteenth less
+ * than the size (vary() in calibrd/meter_part.c). So the middle says which path was or would be taken, and non-temporal
+ * stores that are to be taken there begin at the lower end: from the size itself on they would miss nearly all. */
+static uint64_t span(uint64_t bytes)
+{
+	return bytes < 4096 || bytes > 2 << 20 ? bytes / 16 : 0;
+}
+
 /* Octaves that a size speaks for: half the way to each neighbour. */
 static double width(const struct thresholds_costs *costs, size_t i)
 {
@@ -172,8 +180,9 @@ static double cost(struct change *out, const struct question *question, const st
 {
 	*out = (struct change){0};
 	for (size_t i = 0; i < question->costs->count; i++) {
-		enum thresholds_path now = thresholds_path(question->present, question->costs->bytes[i]);
-		enum thresholds_path then = thresholds_path(tried, question->costs->bytes[i]);
+		uint64_t middle = question->costs->bytes[i] - span(question->costs->bytes[i]) / 2;
+		enum thresholds_path now = thresholds_path(question->present, middle);
+		enum thresholds_path then = thresholds_path(tried, middle);
 
 		if (now != then && !add_size(out, question, i, now, then))
 			return NAN;
@@ -211,16 +220,18 @@ static bool is_within(uint64_t value, uint64_t least, uint64_t most)
 	return least <= value && value <= most;
 }
 
-/* The i-th and j-th way of setting them: 0 leaves one alone, the others put it at the measured sizes. False if it may
- * not stand there, or would say nothing: from the other one's value on, no size between them takes a path of its own.
- */
+/* The i-th and j-th way of setting them: 0 leaves one alone, the others put it where the measured sizes end and begin.
+ * False if it may not stand there, or would say nothing: from the other one's value on, no size between them takes a
+ * path of its own. */
 static bool candidate(const struct question *question, const struct thresholds_range *range, size_t i, size_t j,
                       struct thresholds *out)
 {
 	const uint64_t *bytes = question->costs->bytes;
 
 	out->stosb = i == 0 ? question->present->stosb : bytes[i - 1];
-	out->nontemporal = j == 0 ? question->present->nontemporal : bytes[j - 1];
+	out->nontemporal = j == 0 ? question->present->nontemporal : bytes[j - 1] - span(bytes[j - 1]);
+	if (j > 0 && out->nontemporal < out->stosb && bytes[j - 1] >= out->stosb)
+		out->nontemporal = out->stosb;
 	return (i == 0 || (range->stosb && is_within(out->stosb, range->least.stosb, range->most.stosb))) &&
 	       (j == 0 || (range->nontemporal && out->nontemporal >= out->stosb &&
 	                   is_within(out->nontemporal, range->least.nontemporal, range->most.nontemporal)));
