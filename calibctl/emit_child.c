@@ -35,7 +35,8 @@ static char **make_environment(char *own)
 	return copy;
 }
 
-static int start(const struct child_ask *ask, int out, pid_t *pid)
+/* said: for its standard error; -1: that goes nowhere. */
+static int start(const struct child_ask *ask, int out, int said, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	char *own = NULL, **environment = NULL;
@@ -50,7 +51,8 @@ static int start(const struct child_ask *ask, int out, pid_t *pid)
 	if (r == 0)
 		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	if (r == 0)
-		r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+		r = said >= 0 ? posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO)
+		              : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
 	if (r == 0)
@@ -105,29 +107,70 @@ static int end_of(pid_t pid, int r)
 	return r == 0 && status != 0 ? -EIO : r;
 }
 
+static int run(const struct child_ask *ask, int said, char *answer)
+{
+	int ends[2];
+	pid_t pid = -1;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	int r = start(ask, ends[1], said, &pid);
+	close(ends[1]);
+	if (r == 0)
+		r = end_of(pid, listen_to(ends[0], ask, answer));
+	close(ends[0]);
+	return r;
+}
+
+/* The line that says why it failed: ": that line", or "". Whatever has the other end open still is not waited for. */
+static void find_blame(int said, const char *begin, char *out, size_t size)
+{
+	char text[4096], *rest = NULL;
+	ssize_t n = read(said, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		if (strncmp(line, begin, strlen(begin)) == 0) {
+			strcpy(out, ": ");
+			pc_shown(out + 2, size - 2, line);
+			return;
+		}
+}
+
+/* Its standard error is a pipe that is not read before it has ended: what does not fit is lost, and does not stop it.
+ */
+static int run_to_blame(const struct child_ask *ask, char *answer, char *blame, size_t size)
+{
+	int said[2];
+
+	if (ask->blame == NULL)
+		return run(ask, -1, answer);
+	if (pipe2(said, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	int r = run(ask, said[1], answer);
+	if (r == -EIO)
+		find_blame(said[0], ask->blame, blame, size);
+	close(said[0]);
+	close(said[1]);
+	return r;
+}
+
 int child_ask(const struct child_ask *ask, char **text, struct pc_why *why)
 {
-	char *answer = malloc(ask->most + 2);
-	int ends[2], r;
-	pid_t pid = -1;
+	char *answer = malloc(ask->most + 2), blame[192] = "";
+	int r;
 
 	if (answer == NULL)
 		return pc_why(why, -ENOMEM, "out of memory");
-	r = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
-	if (r == 0) {
-		r = start(ask, ends[1], &pid);
-		close(ends[1]);
-		if (r == 0)
-			r = end_of(pid, listen_to(ends[0], ask, answer));
-		close(ends[0]);
-	}
+	r = run_to_blame(ask, answer, blame, sizeof(blame));
 	if (r < 0) {
 		free(answer);
-		return pc_why(why, r, "%s: %s", ask->program,
+		return pc_why(why, r, "%s: %s%s", ask->program,
 		              r == -EIO         ? "it failed"
 		              : r == -EFBIG     ? "it says too much"
 		              : r == -ETIMEDOUT ? "it does not come to an end"
-		                                : strerror(-r));
+		                                : strerror(-r),
+		              blame);
 	}
 	*text = answer;
 	return 0;

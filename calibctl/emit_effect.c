@@ -49,7 +49,8 @@ static int take_turn(struct effect *out, double (*rates)[EFFECT_TURNS], unsigned
 	                              .arguments = arguments,
 	                              .tunables = tunables,
 	                              .most = ANSWER_MOST,
-	                              .deadline_ms = DEADLINE_MS};
+	                              .deadline_ms = DEADLINE_MS,
+	                              .blame = "calibctl"};
 	char *text = NULL;
 	int r = child_ask(&ask, &text, why);
 

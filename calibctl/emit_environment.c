@@ -24,6 +24,7 @@ enum outcome emit_environment_d(struct emit *emit)
 	if (outcome == UNREADABLE)
 		return outcome;
 	if (tuning.value[0] == '\0') {
+		tuning_note_effect(emit, &tuning.effect);
 		emit_note(emit, "%s", tuning.why);
 		return outcome;
 	}

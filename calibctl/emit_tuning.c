@@ -11,6 +11,7 @@
 #include "calibctl/emit_loader.h"
 #include "calibctl/ledger.h"
 #include "calibctl/output.h"
+#include "calibctl/tried.h"
 #include "calibctl/words.h"
 #include "kernels/cpu.h"
 
@@ -180,7 +181,7 @@ static json_t *json_tuning(const struct facts *facts, const struct thresholds_ch
 static const double shown_from = 1.02; /* nearer to 1 is noise */
 
 /* Both ends of what changes, three sizes between them, and one on each side. */
-static size_t pick_sizes(uint64_t sizes[EFFECT_SIZES], const struct thresholds_choice *choice)
+static size_t list_sizes(uint64_t sizes[EFFECT_SIZES], const struct thresholds_choice *choice)
 {
 	double octaves = log2((double)choice->to / (double)choice->from);
 	size_t count = 0;
@@ -194,6 +195,26 @@ static size_t pick_sizes(uint64_t sizes[EFFECT_SIZES], const struct thresholds_c
 	}
 	sizes[count++] = choice->to * 2;
 	return count;
+}
+
+/* Of these, those for which bench takes memory; 0: none of them would show what the value changes. */
+static size_t pick_sizes(struct emit *emit, uint64_t sizes[EFFECT_SIZES], const struct thresholds_choice *choice,
+                         struct pc_why *why)
+{
+	const uint64_t most = tried_memory();
+	size_t count = list_sizes(sizes, choice);
+	char size[WORDS_SHORT];
+
+	words_size(most, size);
+	if (sizes[count - 1] > most)
+		emit_note(emit, "sizes above %s are not measured: too little memory is available", size);
+	while (count > 0 && sizes[count - 1] > most)
+		count--;
+	if (count > 0 && sizes[count - 1] >= choice->from / 64 * 64)
+		return count;
+	words_size(choice->from, size);
+	pc_why_say(why, "too little memory is available to measure sizes from %s up", size);
+	return 0;
 }
 
 /* Over the sizes whose path the thresholds change; NaN if none was measured. */
@@ -232,10 +253,10 @@ static json_t *json_effect(const struct effect *effect)
 static enum outcome show_effect(struct emit *emit, struct tuning *out)
 {
 	uint64_t sizes[EFFECT_SIZES];
-	size_t count = pick_sizes(sizes, &out->choice);
 	struct pc_why why;
+	size_t count = pick_sizes(emit, sizes, &out->choice, &why);
 
-	if (effect_measure(&out->effect, out->value, sizes, count, &why) < 0) {
+	if (count == 0 || effect_measure(&out->effect, out->value, sizes, count, &why) < 0) {
 		out->effect.count = 0;
 		return output_failed(&why);
 	}
@@ -248,6 +269,18 @@ static enum outcome show_effect(struct emit *emit, struct tuning *out)
 	        out->choice.gain, "measured just now, with it and without it in turns");
 	out->value[0] = '\0';
 	return PROBLEM;
+}
+
+void tuning_note_effect(struct emit *emit, const struct effect *effect)
+{
+	for (size_t i = 0; i < effect->count; i++) {
+		const struct effect_point *point = &effect->points[i];
+		char size[WORDS_SHORT];
+
+		words_size(point->bytes, size);
+		emit_note(emit, "%-8s %9s  %6.1f -> %6.1f GB/s  %.2fx", pc_prior_name(point->prior), size,
+		          point->before, point->after, point->gain);
+	}
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- */

@@ -21,4 +21,7 @@ struct tuning {
 /* DONE: value may be empty. PROBLEM: it is, and why says what is wrong. UNREADABLE: said. */
 enum outcome tuning_find(struct emit *emit, struct tuning *out);
 
+/* What was measured with the value and without it, a line a size; nothing where it was not. */
+void tuning_note_effect(struct emit *emit, const struct effect *effect);
+
 #endif

@@ -7,7 +7,7 @@
 
 bats_require_minimum_version 1.5.0
 
-load common
+load calibrd_common
 
 STOSB=glibc.cpu.x86_rep_stosb_threshold
 MEMSET_NT=glibc.cpu.x86_memset_non_temporal_threshold
@@ -18,10 +18,8 @@ setup_file() {
 	# A copy, so that no run/ of the source tree is found.
 	mkdir "$T/bin"
 	cp "$B/calibctl" "$T/bin/calibctl"
-	export CTL=$T/bin/calibctl TOPOLOGY CPU
-	TOPOLOGY=$("$CTL" topology --json --policy "$DATA/foreign.yaml" | jq -r .topology)
-	CPU=$(signature)
-	sed -e "s|@CPU@|$CPU|" -e "s|@TOPOLOGY@|$TOPOLOGY|" "$DATA/native.yaml.in" >"$T/native.yaml"
+	export CTL=$T/bin/calibctl
+	make_native "$T/native.yaml"
 	for scenario in good stores; do
 		"$B/tool-calibctl_database" "$T/$scenario.db" "$TOPOLOGY" "$scenario"
 	done
@@ -52,6 +50,11 @@ need_erms() {
 # database, loader, format
 tuned() {
 	"$CTL" --policy "$T/native.yaml" --database "$T/$1.db" emit "$3" --loader "$T/$2"
+}
+
+# format, and what is to run it, if anything
+verified() {
+	"${@:2}" "$CTL" --policy "$T/native.yaml" --database "$T/stores.db" emit "$1" --verify
 }
 
 @test "wrong usage is named" {
@@ -177,14 +180,58 @@ tuned() {
 # Whether it gains here is the meter's word, and decides what is printed; that both agree is what is tested.
 @test "--verify measures with the value and without it" {
 	need_erms
-	run --separate-stderr "$CTL" --policy "$T/native.yaml" --database "$T/stores.db" emit glibc-tunables --verify
+	local format figures
+	for format in glibc-tunables environment.d; do
+		run --separate-stderr verified $format
+		[[ $stderr == *"nothing to set"* ]] && skip "nothing to set for this libc's own thresholds"
+		figures=$stderr
+		case $status in
+		0)
+			[[ $'\n'$output == *[$'\n:']$STOSB=* || $output == *"}$STOSB="* ]]
+			[ $format = glibc-tunables ] || figures=$output
+			;;
+		1) [ -z "$output" ] && [[ $stderr == *"nothing is set: "* ]] ;;
+		*) false ;;
+		esac
+		[ "$(grep -cE '(cached|flushed) .* GB/s  +[0-9.a-]+x$' <<<"$figures")" -ge 8 ]
+	done
+}
+
+@test "--verify: a value that does not gain is not set, and what was measured is told" {
+	need_erms
+	local format
+	gcc -shared -fPIC -O1 -fno-builtin -fno-tree-loop-distribute-patterns -o "$T/slower.so" -x c - <<-'C'
+		#include <stdlib.h>
+		void *memset(void *dst, int value, size_t len)
+		{
+			for (int times = getenv("GLIBC_TUNABLES") == NULL ? 1 : 2; times > 0; times--)
+				for (size_t i = 0; i < len; i++)
+					((volatile char *)dst)[i] = (char)value;
+			return dst;
+		}
+	C
+	for format in glibc-tunables environment.d; do
+		run --separate-stderr verified $format env LD_PRELOAD="$T/slower.so"
+		[[ $stderr == *"nothing to set"* ]] && skip "nothing to set for this libc's own thresholds"
+		[ "$status" -eq 1 ]
+		[ -z "$output" ]
+		[[ $stderr == *"nothing is set: $STOSB="* ]]
+		[ "$(grep -cE '(cached|flushed) .* GB/s  +[0-9.a-]+x$' <<<"$stderr")" -ge 8 ]
+	done
+}
+
+@test "--verify leaves out sizes that there is too little memory for" {
+	need_erms
+	need_namespace
+	# 40 KiB, and what the meter takes besides.
+	run --separate-stderr verified glibc-tunables scarce $((4 * (10 * 1024 + 40)))
 	[[ $stderr == *"nothing to set"* ]] && skip "nothing to set for this libc's own thresholds"
-	[ "$(grep -cE '(cached|flushed) .* GB/s  +[0-9.a-]+x$' <<<"$stderr")" -ge 8 ]
-	case $status in
-	0) [[ $output == $STOSB=* ]] ;;
-	1) [ -z "$output" ] && [[ $stderr == *"nothing is set: "* ]] ;;
-	*) false ;;
-	esac
+	[ "$status" -le 1 ]
+	[[ $stderr == *"sizes above 40 KiB are not measured: too little memory is available"* ]]
+	[[ $stderr == *" 32 KiB "* && $stderr != *" 64 KiB  "*GB/s* ]]
+	run -3 --separate-stderr verified glibc-tunables scarce $((4 * (10 * 1024 + 1)))
+	[ -z "$output" ]
+	[[ $stderr == *"too little memory is available to measure sizes from "* ]]
 }
 
 # --- the header -------------------------------------------------------------------------------------------------------

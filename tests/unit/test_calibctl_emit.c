@@ -67,7 +67,7 @@ static int ask_shell(const char *script, size_t most, int deadline_ms, char **te
 	struct pc_why why = {""};
 
 	*text = NULL;
-	int r = child_ask(&(struct child_ask){"/bin/sh", arguments, "some=1", most, deadline_ms}, text, &why);
+	int r = child_ask(&(struct child_ask){"/bin/sh", arguments, "some=1", most, deadline_ms, NULL}, text, &why);
 	CU_ASSERT_EQUAL(r < 0, why.text[0] != '\0');
 	return r;
 }
@@ -89,8 +89,31 @@ static void test_children_are_asked(void)
 	CU_ASSERT_EQUAL(ask_shell("exec sleep 1000", 100, 50, &text), -ETIMEDOUT);
 	CU_ASSERT_PTR_NULL(text);
 	CU_ASSERT_EQUAL(
-		child_ask(&(struct child_ask){"/nonexistent", (char *[]){"x", NULL}, NULL, 10, 100}, &text, &why),
+		child_ask(&(struct child_ask){"/nonexistent", (char *[]){"x", NULL}, NULL, 10, 100, NULL}, &text, &why),
 		-ENOENT);
+}
+
+/* Why it failed, in its own words, whatever else it has to say, and however much. */
+static void test_children_are_blamed(void)
+{
+	static const char *const scripts[][2] = {
+		{"echo 'bench: run 1 of 1' >&2; printf 'calibctl: no \\033 luck\\nTry more\\n' >&2; exit 3",
+	         "/bin/sh: it failed: calibctl: no ? luck"},
+		{"echo calibctl: at once >&2; kill -9 $$", "/bin/sh: it failed: calibctl: at once"},
+		{"echo calibctl: at once >&2; yes | head -c 1000000 >&2; exit 1",
+	         "/bin/sh: it failed: calibctl: at once"},
+		{"echo no calibctl here >&2; exit 1", "/bin/sh: it failed"},
+		{"exit 1", "/bin/sh: it failed"},
+	};
+
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+		char *arguments[] = {"sh", "-c", (char *)scripts[i][0], NULL}, *text = NULL;
+		const struct child_ask ask = {"/bin/sh", arguments, NULL, 100, 10000, "calibctl"};
+		struct pc_why why;
+
+		CU_ASSERT_EQUAL(child_ask(&ask, &text, &why), -EIO);
+		CU_ASSERT_STRING_EQUAL(why.text, scripts[i][1]);
+	}
 }
 
 /* --- thresholds --------------------------------------------------------------------------------------------------- */
@@ -265,9 +288,48 @@ static void test_nontemporal_takes_both(void)
 	for (uint64_t bytes = 1024; bytes <= 64 << 20; bytes *= 2)
 		CU_ASSERT_EQUAL(thresholds_path(&choice.value, bytes),
 		                bytes < 16 << 20 ? THRESHOLDS_STORES : THRESHOLDS_NONTEMPORAL);
+	CU_ASSERT_EQUAL(thresholds_path(&choice.value, 12 << 20), THRESHOLDS_NONTEMPORAL); /* no third path between */
 	range.nontemporal = false;
 	choice = chosen(&(struct thresholds){UINT64_MAX, UINT64_MAX}, &range, true);
 	assert_nothing(&choice);
+}
+
+static void assert_nontemporal(const struct thresholds_choice *choice, uint64_t value, uint64_t size)
+{
+	CU_ASSERT_FALSE(choice->set_stosb);
+	CU_ASSERT_TRUE(choice->set_nontemporal);
+	CU_ASSERT_EQUAL(choice->value.nontemporal, value);
+	CU_ASSERT_EQUAL(choice->from, size);
+	CU_ASSERT_EQUAL(choice->to, size);
+}
+
+/* One size where non-temporal stores win; from twice that on they are taken already. */
+static struct thresholds_choice won_at(uint64_t bytes, uint64_t nontemporal)
+{
+	static const struct thresholds_range from_one = {true, true, {1, 1}, {UINT64_MAX, UINT64_MAX}};
+
+	level();
+	shift(THRESHOLDS_CASES, THRESHOLDS_NONTEMPORAL, bytes, bytes, -0.5);
+	return chosen(&(struct thresholds){512, nontemporal}, &from_one, true);
+}
+
+/* Above 2 MiB and below 4 KiB a size speaks for lengths down to a sixteenth below it: a threshold at the size itself
+ * leaves them where they were. */
+static void test_sizes_speak_for_what_lies_below_them(void)
+{
+	struct thresholds_choice choice = won_at(32 << 20, 60 << 20);
+
+	assert_nontemporal(&choice, 30 << 20, 32 << 20);
+	choice = won_at(32 << 20, 32 << 20);
+	assert_nontemporal(&choice, 30 << 20, 32 << 20);
+	choice = won_at(32 << 20, 30 << 20);
+	assert_nothing(&choice);
+	choice = won_at(2 << 20, 3840 << 10);
+	assert_nontemporal(&choice, 2 << 20, 2 << 20);
+	choice = won_at(4096, 8192);
+	assert_nontemporal(&choice, 4096, 4096);
+	choice = won_at(2048, 2048);
+	assert_nontemporal(&choice, 1920, 2048);
 }
 
 /* For another libc than the measured one the present path costs what its kernel costs. */
@@ -287,6 +349,7 @@ static void test_another_libc(void)
 static const struct unit_test tests[] = {
 	{"lists_are_read", test_lists_are_read},
 	{"children_are_asked", test_children_are_asked},
+	{"children_are_blamed", test_children_are_blamed},
 	{"paths", test_paths},
 	{"nothing_gains", test_nothing_gains},
 	{"stores_win_up_to_a_size", test_stores_win_up_to_a_size},
@@ -294,6 +357,7 @@ static const struct unit_test tests[] = {
 	{"losses_and_gaps_stop_it", test_losses_and_gaps_stop_it},
 	{"the_loaders_range_counts", test_the_loaders_range_counts},
 	{"nontemporal_takes_both", test_nontemporal_takes_both},
+	{"sizes_speak_for_what_lies_below_them", test_sizes_speak_for_what_lies_below_them},
 	{"another_libc", test_another_libc},
 };
 
