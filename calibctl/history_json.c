@@ -3,6 +3,7 @@
  */
 #include "calibctl/history_line.h"
 #include "calibctl/output.h"
+#include "calibctl/words.h"
 
 static json_t *text_or_null(const char *text)
 {
@@ -11,12 +12,10 @@ static json_t *text_or_null(const char *text)
 
 static json_t *json_calibration(const struct calibration *calibration)
 {
-	static const char *const states[] = {
-		[CALIBRATION_RUNNING] = "running", [CALIBRATION_DONE] = "done", [CALIBRATION_FAILED] = "failed"};
 	bool ended = calibration->finished > 0;
 
 	return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "event", "calibration", "id",
-	                 (json_int_t)calibration->id, "state", states[calibration->state], "effort",
+	                 (json_int_t)calibration->id, "state", words_calibration(calibration->state), "effort",
 	                 output_json_text(calibration->effort), "quality", text_or_null(calibration->quality),
 	                 "reasons", text_or_null(calibration->reasons), "started", (json_int_t)calibration->started,
 	                 "seconds", ended ? json_integer(calibration->finished - calibration->started) : json_null(),

@@ -212,11 +212,10 @@ enum outcome verb_kernels(struct calibctl *ctl, struct args *args)
 {
 	struct arg_words none = {0};
 	struct surroundings around = {0};
-	struct pc_why why;
 
 	if (args_parse(args, ctl, NULL, &none) != DONE)
 		return USAGE;
-	enum outcome outcome = subject_open(&around.subject, ctl, &why) < 0 ? output_failed(&why) : tell(&around, ctl);
+	enum outcome tried = subject_try(&around.subject, ctl), outcome = tell(&around, ctl);
 	subject_close(&around.subject);
-	return outcome;
+	return tried > outcome ? tried : outcome;
 }

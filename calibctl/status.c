@@ -162,21 +162,19 @@ static void print_policy(const struct status *status)
 	if (subject_age(&status->subject, &seconds))
 		words_age(seconds, age);
 	subject_print_path(&status->subject);
-	output_field("", "generation %llu, quality %s, written %s", (unsigned long long)document->generation,
+	output_field("", "generation %llu, quality %s, measured %s", (unsigned long long)document->generation,
 	             document->quality[0] != '\0' ? document->quality : "not stated", age);
 }
 
 static void print_calibration(const char *label, const struct calibration *calibration)
 {
-	static const char *const states[] = {
-		[CALIBRATION_RUNNING] = "running", [CALIBRATION_DONE] = "done", [CALIBRATION_FAILED] = "failed"};
 	int64_t when = calibration->finished > 0 ? calibration->finished : calibration->started;
 	bool has_reasons = calibration->reasons != NULL && calibration->reasons[0] != '\0';
 	char age[WORDS_SHORT];
 
 	words_age(output_now() - when, age);
 	output_field(label, "calibration %lld: %s, %s effort, %s%s%s%s%s", (long long)calibration->id,
-	             states[calibration->state], calibration->effort, age,
+	             words_calibration(calibration->state), calibration->effort, age,
 	             calibration->quality[0] != '\0' ? ", quality " : "", calibration->quality, has_reasons ? ": " : "",
 	             has_reasons ? calibration->reasons : "");
 }
@@ -231,13 +229,11 @@ static void print(const struct status *status)
 
 static json_t *json_calibration(bool there, const struct calibration *calibration)
 {
-	static const char *const states[] = {
-		[CALIBRATION_RUNNING] = "running", [CALIBRATION_DONE] = "done", [CALIBRATION_FAILED] = "failed"};
-
 	if (!there)
 		return json_null();
 	return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "id", (json_int_t)calibration->id, "state",
-	                 states[calibration->state], "effort", output_json_text(calibration->effort), "quality",
+	                 words_calibration(calibration->state), "effort", output_json_text(calibration->effort),
+	                 "quality",
 	                 calibration->quality[0] != '\0' ? output_json_text(calibration->quality) : json_null(),
 	                 "reasons", output_json_text(calibration->reasons), "topology",
 	                 output_json_text(calibration->topology), "started", (json_int_t)calibration->started,

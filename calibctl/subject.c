@@ -42,6 +42,17 @@ int subject_open(struct subject *out, const struct calibctl *ctl, struct pc_why 
 	return judge(out, why);
 }
 
+enum outcome subject_try(struct subject *out, const struct calibctl *ctl)
+{
+	struct pc_why why;
+
+	if (subject_open(out, ctl, &why) >= 0)
+		return DONE;
+	subject_close(out);
+	pc_why_say(&out->verdict, "cannot be read");
+	return output_failed(&why);
+}
+
 void subject_close(struct subject *subject)
 {
 	subject->document = pc_document_free(subject->document);

@@ -23,7 +23,11 @@ struct subject {
 int subject_open(struct subject *out, const struct calibctl *ctl, struct pc_why *why);
 void subject_close(struct subject *subject);
 
-/* Seconds since the policy was written; false if it does not say. */
+/* For verbs that have more to tell than the policy: why it cannot be read is said, and it counts as none then, with
+ * that in verdict. DONE or UNREADABLE; subject_close() after both. */
+enum outcome subject_try(struct subject *out, const struct calibctl *ctl);
+
+/* Seconds since the calibration that it was made from has ended; false if it does not say. */
 bool subject_age(const struct subject *subject, int64_t *seconds);
 
 /* "policy": where it is, and by whose word. */

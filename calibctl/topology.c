@@ -241,11 +241,12 @@ enum outcome verb_topology(struct calibctl *ctl, struct args *args)
 
 	if (args_parse(args, ctl, options, &none) != DONE)
 		return USAGE;
-	if (subject_open(&subject, ctl, &why) < 0 || topology_detect(&topology, &(struct topology_source){0}, &why) < 0)
+	enum outcome tried = subject_try(&subject, ctl);
+	if (topology_detect(&topology, &(struct topology_source){0}, &why) < 0)
 		outcome = output_failed(&why);
 	else
 		outcome = tell(&subject, topology, ctl, raw);
 	topology_free(topology);
 	subject_close(&subject);
-	return outcome;
+	return tried > outcome ? tried : outcome;
 }

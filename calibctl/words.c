@@ -129,6 +129,14 @@ const char *words_family(enum pc_family family)
 	return (unsigned)family < sizeof(names) / sizeof(names[0]) ? names[family] : "unknown";
 }
 
+const char *words_calibration(enum calibration_state state)
+{
+	static const char *const names[] = {
+		[CALIBRATION_RUNNING] = "running", [CALIBRATION_DONE] = "done", [CALIBRATION_FAILED] = "failed"};
+
+	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
+}
+
 int words_intent(const char *word)
 {
 	for (unsigned i = PAGECLEAR_HOT; i <= PAGECLEAR_SCRUB; i++)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "calibrd/store.h"
 #include "kernels/kernels.h"
 #include "libpolicy/document.h"
 
@@ -44,6 +45,9 @@ void words_time(int64_t seconds, char out[WORDS_SHORT]);
 
 /* "libc", "rep", "temporal", "non-temporal", "line". */
 const char *words_family(enum pc_family family);
+
+/* "running", "done", "failed". */
+const char *words_calibration(enum calibration_state state);
 
 /* -1 if it is none of the words. */
 int words_intent(const char *word);

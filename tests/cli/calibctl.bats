@@ -9,6 +9,8 @@ bats_require_minimum_version 1.5.0
 
 load common
 
+VERBS="show explain kernels topology status calibrate cancel wait verify history diff rollback import bench emit help"
+
 setup_file() {
 	export B=${B:-build} DATA=tests/data/calibctl T=$BATS_FILE_TMPDIR
 	unset PAGECLEAR_POLICY NO_COLOR
@@ -19,10 +21,7 @@ setup_file() {
 	cp "$B/calibctl" "$T/bin/calibctl"
 	export CTL=$T/bin/calibctl
 
-	export TOPOLOGY CPU
-	TOPOLOGY=$("$CTL" topology --json --policy "$DATA/foreign.yaml" | jq -r .topology)
-	CPU=$(signature)
-	sed -e "s|@CPU@|$CPU|" -e "s|@TOPOLOGY@|$TOPOLOGY|" "$DATA/native.yaml.in" >"$T/native.yaml"
+	make_native "$T/native.yaml"
 	sed -e "s|quality: good|quality: noisy|" "$T/native.yaml" >"$T/noisy.yaml"
 	sed -e "s|topology: .*|topology: \"0123456789ab\"|" "$T/native.yaml" >"$T/elsewhere.yaml"
 	for scenario in good faulted failed running; do
@@ -35,15 +34,8 @@ ctl() {
 	"$CTL" --policy "$T/native.yaml" --database "$T/good.db" "$@"
 }
 
-# Wrong usage: exit status 2, a message that names the culprit, a hint, and nothing on stdout.
 misused() {
-	local culprit=$1
-	shift
-	run -2 --separate-stderr "$CTL" "$@"
-	[ -z "$output" ]
-	output=$stderr
-	holds "$culprit"
-	holds "Try 'calibctl help"
+	wrong_usage "$1" "Try 'calibctl help" "$CTL" "${@:2}"
 }
 
 # --- usage -----------------------------------------------------------------------------------------------------------
@@ -57,7 +49,7 @@ misused() {
 
 @test "help lists every verb, and --help and -h are the same" {
 	run -0 "$CTL" help
-	for verb in show explain kernels topology history diff rollback import calibrate cancel wait status help; do
+	for verb in $VERBS; do
 		holds "  $verb "
 	done
 	list=$output
@@ -68,7 +60,7 @@ misused() {
 }
 
 @test "help VERB and VERB --help are the same, even on a command line that is otherwise wrong" {
-	for verb in show explain kernels topology history diff rollback import calibrate cancel wait status help; do
+	for verb in $VERBS; do
 		run -0 "$CTL" help "$verb"
 		holds "calibctl $verb"
 		holds "--json"
@@ -146,6 +138,30 @@ misused() {
 		holds "nowhere.yaml: No such file or directory"
 		PAGECLEAR_POLICY=$T/nowhere.yaml run -3 "$CTL" $verb
 		holds '$PAGECLEAR_POLICY'
+	done
+}
+
+@test "topology and kernels go on without a policy that can't be read" {
+	printf 'format: 2\n' >"$T/later.yaml"
+	printf 'format: 1\ngeneration: seven\n' >"$T/spoilt.yaml"
+	for policy in later spoilt nowhere; do
+		run -3 --separate-stderr "$CTL" --policy "$T/$policy.yaml" topology
+		holds "topology   $TOPOLOGY"
+		holds "policy     cannot be read"
+		[[ $stderr == *"$policy.yaml: "* ]]
+		run -3 --separate-stderr "$CTL" --policy "$T/$policy.yaml" topology --json
+		jq -e --arg id "$TOPOLOGY" '.topology == $id and .policy == null and .policy_matches == null' <<<"$output"
+		run -3 --separate-stderr "$CTL" --policy "$T/$policy.yaml" --database "$T/good.db" kernels
+		holds "policy     cannot be read"
+		holds "faults     as found by calibration 1"
+		holds "  libc "
+		[[ $stderr == *"$policy.yaml: "* ]]
+		run -3 --separate-stderr "$CTL" --policy "$T/$policy.yaml" --database "$T/good.db" kernels --json
+		jq -e '.policy == null and (.kernels | length) > 1 and all(.kernels[]; .chosen == [])' <<<"$output"
+		need_x86
+		run -3 --separate-stderr "$CTL" --policy "$T/$policy.yaml" topology --raw
+		holds "basic_cpuid[0]="
+		[[ $stderr == *"$policy.yaml: "* ]]
 	done
 }
 
@@ -440,7 +456,7 @@ misused() {
 @test "status: all is well" {
 	need_x86
 	run -0 ctl status
-	holds "generation 7, quality good, written 3 days ago"
+	holds "generation 7, quality good, measured 3 days ago"
 	says "calibration 1: done, standard effort, 1 day ago, quality good"
 	holds "$TOPOLOGY, as in the policy"
 	lacks "! "

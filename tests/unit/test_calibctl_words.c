@@ -120,6 +120,13 @@ static void every_kernel_has_words(void)
 	}
 }
 
+static void calibrations(void)
+{
+	CU_ASSERT_STRING_EQUAL(words_calibration(CALIBRATION_RUNNING), "running");
+	CU_ASSERT_STRING_EQUAL(words_calibration(CALIBRATION_DONE), "done");
+	CU_ASSERT_STRING_EQUAL(words_calibration(CALIBRATION_FAILED), "failed");
+}
+
 static void appended(void)
 {
 	char text[12] = "";
@@ -137,6 +144,7 @@ static void appended(void)
 
 static const struct unit_test tests[] = {
 	{"appended", appended},
+	{"calibrations", calibrations},
 	{"times", times},
 	{"rates_and_shares", rates_and_shares},
 	{"ages", ages},
