@@ -96,11 +96,6 @@ const struct client_end *client_end(const struct client *client, uint64_t job)
 	return NULL;
 }
 
-static double now_seconds(void)
-{
-	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
-}
-
 /* 1 something came, 0 the time is up, -errno. The bus's own deadlines are of the same clock. */
 static int wait_for_input(struct client *client, double deadline, const sigset_t *mask)
 {
@@ -110,7 +105,7 @@ static int wait_for_input(struct client *client, double deadline, const sigset_t
 	if (events < 0 || r < 0)
 		return events < 0 ? events : r;
 	double own = usec == UINT64_MAX ? INFINITY : (double)usec / 1e6;
-	double wait = fmax(0, fmin(own, deadline) - now_seconds());
+	double wait = fmax(0, fmin(own, deadline) - clock_seconds(CLOCK_MONOTONIC));
 	struct timespec timeout = {.tv_sec = (time_t)fmin(wait, INT_MAX)};
 	struct pollfd input = {.fd = sd_bus_get_fd(client->bus), .events = (short)events};
 
@@ -123,7 +118,7 @@ static int wait_for_input(struct client *client, double deadline, const sigset_t
 
 int client_listen(struct client *client, double seconds, const sigset_t *mask, struct pc_why *why)
 {
-	double deadline = now_seconds() + seconds;
+	double deadline = clock_seconds(CLOCK_MONOTONIC) + seconds;
 	int r = 1;
 
 	while (r > 0) {

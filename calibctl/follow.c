@@ -84,11 +84,6 @@ static void show(struct shown *shown, const struct client_view *view)
 
 /* --- waiting ----------------------------------------------------------------------------------------------------- */
 
-static double now_seconds(void)
-{
-	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
-}
-
 static double look(struct following *following)
 {
 	const struct client_view *view = &following->out->view;
@@ -96,13 +91,13 @@ static double look(struct following *following)
 	if (following->job == 0 || view->job == following->job) /* what comes after it is not waited for */
 		show(&following->shown, view);
 	if (following->job == 0)
-		return job_is_pending(view) ? following->deadline - now_seconds() : 0;
+		return job_is_pending(view) ? following->deadline - clock_seconds(CLOCK_MONOTONIC) : 0;
 	if (view->job == following->job)
 		following->lost_since = NAN;
 	else if (isnan(following->lost_since))
-		following->lost_since = now_seconds();
+		following->lost_since = clock_seconds(CLOCK_MONOTONIC);
 	/* fmin() leaves out what is NAN. */
-	return fmin(following->deadline, following->lost_since + patience_seconds) - now_seconds();
+	return fmin(following->deadline, following->lost_since + patience_seconds) - clock_seconds(CLOCK_MONOTONIC);
 }
 
 /* 0 the end is there, FOLLOW_TIME_UP, -errno; else -EAGAIN. */
@@ -117,9 +112,9 @@ static int judge(const struct following *following, int looked, int listened, st
 		return looked < 0 ? looked : -looked; /* properties are for everyone: a refusal is out of order */
 	if (listened < 0)
 		return listened;
-	if (now_seconds() >= following->deadline)
+	if (clock_seconds(CLOCK_MONOTONIC) >= following->deadline)
 		return pc_why(why, FOLLOW_TIME_UP, "the time is up");
-	if (now_seconds() - following->lost_since >= patience_seconds)
+	if (clock_seconds(CLOCK_MONOTONIC) - following->lost_since >= patience_seconds)
 		return pc_why(why, -ESRCH, "calibrd knows nothing of job %" PRIu64 " any more, and told no end of it",
 		              following->job);
 	return -EAGAIN;
@@ -143,7 +138,7 @@ int follow(struct client *client, uint64_t job, double seconds, struct followed 
 {
 	struct following following = {.client = client,
 	                              .job = job,
-	                              .deadline = now_seconds() + seconds,
+	                              .deadline = clock_seconds(CLOCK_MONOTONIC) + seconds,
 	                              .lost_since = NAN,
 	                              .shown = {.terminal = isatty(STDERR_FILENO), .tenths = -1},
 	                              .out = out};

@@ -73,11 +73,6 @@ be_child(const int ends[2], pid_t parent, const struct verification_request *req
 
 /* --- the parent -------------------------------------------------------------------------------------------------- */
 
-static double now_seconds(void)
-{
-	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
-}
-
 static int start(struct run *run, const struct verification_request *request, const struct order *order,
                  struct pc_why *why)
 {
@@ -102,7 +97,7 @@ static int start(struct run *run, const struct verification_request *request, co
 static int wait_for(const struct run *run, double deadline, struct pc_why *why)
 {
 	struct pollfd in = {.fd = run->records, .events = POLLIN};
-	double wait = deadline - now_seconds();
+	double wait = deadline - clock_seconds(CLOCK_MONOTONIC);
 	int ready = poll(&in, 1, wait > 0 ? (int)(wait * 1000) + 1 : 0);
 
 	if (ready == 0)
@@ -115,7 +110,8 @@ static int wait_for(const struct run *run, double deadline, struct pc_why *why)
 /* Up to the last record: whatever the library has started may hold the pipe open for longer. */
 static int read_all(struct run *run, const struct verification_request *request, struct pc_why *why)
 {
-	double seconds = verify_seconds(request->effort), deadline = now_seconds() + run_patience_seconds(seconds);
+	double seconds = verify_seconds(request->effort),
+	       deadline = clock_seconds(CLOCK_MONOTONIC) + run_patience_seconds(seconds);
 	struct progress progress = {.foreground = true};
 	int r = 0;
 
