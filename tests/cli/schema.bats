@@ -31,6 +31,13 @@ refused() {
 	run -3 config "$BATS_TEST_TMPDIR/bad.yaml"
 }
 
+# calibrd's reader alone refuses it: the schema says in which points it is the laxer one.
+refused_by_calibrd() {
+	printf '%s\n' "$1" >"$BATS_TEST_TMPDIR/bad.yaml"
+	run -2 "$B/test-config" --check "$BATS_TEST_TMPDIR/bad.yaml"
+	config "$BATS_TEST_TMPDIR/bad.yaml"
+}
+
 accepted() {
 	printf '%s\n' "$1" >"$BATS_TEST_TMPDIR/good.yaml"
 	"$B/test-config" --check "$BATS_TEST_TMPDIR/good.yaml"
@@ -141,6 +148,31 @@ bats_require_minimum_version 1.5.0
 	END
 }
 
+@test "calibrd has the limits of memory, pins and paths that schema and calibrd.yaml(5) tell" {
+	local least pins bytes
+	read -r least pins bytes < <(/usr/bin/python3 - <<-'END'
+		import json, re
+		schema = json.load(open("schema/calibrd.schema.json"))
+		manual = re.sub(r"\s+", " ", open("man/calibrd.yaml.5").read())
+		least = schema["properties"]["memory"]["properties"]["most_bytes"]["then"]["anyOf"][1]["minimum"]
+		pins = schema["properties"]["pins"]["maxItems"]
+		path = schema["$defs"]["path"]["maxLength"]
+		for words in f"; else at least {least >> 20} MiB", f"at most {pins} of them", f"of at most {path} bytes":
+		    assert words in manual, words
+		print(least, pins, path)
+	END
+	)
+	accepted "memory: {most_bytes: $least}"
+	refused "memory: {most_bytes: $((least - 1))}"
+	local pin='{intent: hot, from: 0, kernel: libc}'
+	accepted "pins: [$(yes "$pin" | head -n "$pins" | paste -sd,)]"
+	refused "pins: [$(yes "$pin" | head -n $((pins + 1)) | paste -sd,)]"
+	accepted "policy: /$(printf "%0$((bytes - 1))d" 0)"
+	refused "policy: /$(printf "%0${bytes}d" 0)"
+	grep -q 'libc cannot be excluded' man/calibrd.yaml.5
+	refused 'exclude: [libc]'
+}
+
 @test "the schema knows every kernel of this build" {
 	"$B/test-config" --kernels >"$BATS_TEST_TMPDIR/kernels"
 	grep -qx libc "$BATS_TEST_TMPDIR/kernels"
@@ -166,6 +198,13 @@ bats_require_minimum_version 1.5.0
 	accepted 'memory: {most_bytes: 0}'
 	accepted 'memory: {most_bytes: 16777216}'
 	accepted 'memory: {most_bytes: 1.5 GiB}'
+	accepted 'memory: {most_bytes: "16777216"}'
+	accepted 'memory: {most_bytes: 16777216 B}'
+	accepted 'memory: {most_bytes: 16384k}'
+	accepted 'memory: {most_bytes: 16M}'
+	accepted 'memory: {most_bytes: 0.5G}'
+	accepted 'memory: {most_bytes: "0"}'
+	accepted 'memory: {most_bytes: 0.0 KiB}'
 	accepted 'memory: {}'
 	accepted 'duty: {most_percent: 1}'
 	accepted 'quiet: {wait_seconds: 0, most_percent: 0.5}'
@@ -189,6 +228,13 @@ bats_require_minimum_version 1.5.0
 	refused 'memory: 3M'
 	refused 'memory: {most: 3M}'
 	refused 'memory: {most_bytes: 4096}'
+	refused 'memory: {most_bytes: 16777215}'
+	refused 'memory: {most_bytes: "4096"}'
+	refused 'memory: {most_bytes: 16B}'
+	refused 'memory: {most_bytes: 4K}'
+	refused 'memory: {most_bytes: 9999.5 KiB}'
+	refused 'memory: {most_bytes: 8M}'
+	refused 'memory: {most_bytes: 015.99MB}'
 	refused 'memory: {most_bytes: -1}'
 	refused 'memory: {most_bytes: 4KK}'
 	refused 'memory: {most_bytes: 1.5}'
@@ -221,4 +267,15 @@ bats_require_minimum_version 1.5.0
 	refused 'pins: [{intent: hot, from: 0, kernel: libc, chunk: 4}]'
 	refused '- effort'
 	refused 'effort: {'
+}
+
+@test "the points in which calibrd is stricter" {
+	refused_by_calibrd 'pins: [{intent: hot, from: 4K, to: 4K, kernel: libc}]'
+	refused_by_calibrd 'pins: [{intent: hot, from: 1M, to: 64K, kernel: libc}]'
+	refused_by_calibrd 'pins: [{intent: hot, from: 17E, kernel: libc}]'
+	refused_by_calibrd 'memory: {most_bytes: 99999999999999999999B}'
+	refused_by_calibrd 'memory: {most_bytes: 16777215B}'
+	refused_by_calibrd 'memory: {most_bytes: 16383K}'
+	refused_by_calibrd 'memory: {most_bytes: 0.001G}'
+	refused_by_calibrd 'verify: {interval_days: 0x7}'
 }
