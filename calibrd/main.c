@@ -19,7 +19,7 @@ static const char usage[] = "usage: calibrd [--once] [--force] [--config FILE] [
 			    "Measures which way of zeroing memory is best on this host, and publishes a policy.\n"
 			    "  --once           in the foreground: publish, then end (needs neither systemd nor root)\n"
 			    "  --force          measure although a valid calibration is known\n"
-			    "  --config FILE    read this instead of /etc/pageclear/calibrd.yaml\n"
+			    "  --config FILE    read this alone, not the vendor's, the host's and the drop-ins\n"
 			    "  --database FILE  keep measurements here\n"
 			    "  --policy FILE    publish here\n"
 			    "  --effort WORD    quick (10 s), standard (60 s) or thorough (10 min)\n"
