@@ -62,16 +62,22 @@ static void test_rules_ascend_and_say_what_was_chosen(void)
 	CU_ASSERT(switches > 2000);
 }
 
-/* libc below, row 1 above: l falls from `left` to `right` between 4 and 8 KiB and stays there. */
-static size_t one_crossover(struct grid *grid, double left, double right, struct pc_rule *rules)
+/* 1 to 16 KiB: row 1's l changes from `left` to `right` between 4 and 8 KiB and stays there. */
+static void one_step(struct grid *grid, double left, double right)
 {
-	unsigned choice[GRID_SIZES] = {0, 0, 0, 1, 1};
-
 	grid_by_hand(grid, 5, EPOCHS);
 	for (size_t i = 0; i < 5; i++) {
 		set_cell(grid, i, 0, 0, 9);
 		set_cell(grid, i, 1, i < 3 ? left : right, 9);
 	}
+}
+
+/* libc below it, row 1 above. */
+static size_t one_crossover(struct grid *grid, double left, double right, struct pc_rule *rules)
+{
+	unsigned choice[GRID_SIZES] = {0, 0, 0, 1, 1};
+
+	one_step(grid, left, right);
 	return decide_rules(grid, choice, rules);
 }
 
@@ -113,12 +119,8 @@ static void test_crossovers_are_close_to_cliffs(void)
 	struct grid grid;
 
 	NEEDS_KERNELS(2);
-	grid_by_hand(&grid, 5, EPOCHS);
+	one_step(&grid, 0.04, -0.8);
 	grid.bytes[3] = 4424;
-	for (size_t i = 0; i < 5; i++) {
-		set_cell(&grid, i, 0, 0, 9);
-		set_cell(&grid, i, 1, i < 3 ? 0.04 : -0.8, 9);
-	}
 	CU_ASSERT_EQUAL_FATAL(decide_rules(&grid, choice, rules), 2);
 	CU_ASSERT_TRUE(holds(&rules[1], 4128, 1));
 	/* Next to each other: there is but one place. */
@@ -135,11 +137,9 @@ static uint64_t guarded_crossover(enum pc_prior prior, double l, double worse)
 	struct pc_rule rules[PC_RULES_MAX];
 	struct grid grid;
 
-	grid_by_hand(&grid, 5, EPOCHS);
+	one_step(&grid, l, -0.3);
 	grid.prior = prior;
 	for (size_t i = 0; i < 5; i++) {
-		set_cell(&grid, i, 0, 0, 9);
-		set_cell(&grid, i, 1, i < 3 ? l : -0.3, 9);
 		grid_cell(&grid, i, 1)->worse = i < 3 ? worse : 0;
 		grid_cell(&grid, i, 1)->forbidden = i < 3;
 	}
@@ -168,11 +168,9 @@ static void test_no_rule_goes_on_where_a_prior_forbids(void)
 	struct grid grid;
 
 	NEEDS_KERNELS(2);
-	grid_by_hand(&grid, 5, EPOCHS);
+	one_step(&grid, -0.3, -0.1);
 	grid.prior = PC_UNKNOWN;
 	for (size_t i = 0; i < 5; i++) {
-		set_cell(&grid, i, 0, 0, 9);
-		set_cell(&grid, i, 1, i < 3 ? -0.3 : -0.1, 9);
 		grid_cell(&grid, i, 1)->worse = i < 3 ? 0 : 0.2;
 		grid_cell(&grid, i, 1)->forbidden = i >= 3;
 	}
