@@ -61,11 +61,34 @@ static bool is_open(const struct pc_words *words, unsigned row, unsigned h)
 	       (pc_words_probes(words, row, most(h)) && pc_words_probe_matters(words, row, most(h)));
 }
 
+/* The first size of half octave h at which a word's upper kernel holds. */
+static uint64_t upper_from(uint64_t word, unsigned h)
+{
+	uint64_t low = pc_half_octave_least(h), high = most(h);
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (pc_half_octave_fraction(middle) >= word >> 28)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 static uint64_t plain_below(const struct pc_words *words, unsigned row)
 {
-	for (unsigned h = pc_half_octave(PC_SMALL); h < PC_HALF_OCTAVES; h++)
-		if (is_open(words, row, h))
-			return pc_half_octave_least(h);
+	for (unsigned h = pc_half_octave(PC_SMALL); h < PC_HALF_OCTAVES; h++) {
+		uint64_t least = pc_half_octave_least(h), word = pc_words_at(words, row, least);
+		struct pc_pick first = pc_word_pick(word, least);
+
+		if (!is_open(words, row, h))
+			continue;
+		if (pc_words_probes(words, row, most(h)) || first.kernel != &pc_kernels[0] || first.chunk != 0)
+			return least;
+		return upper_from(word, h);
+	}
 	return UINT64_MAX;
 }
 

@@ -102,6 +102,17 @@ static inline const struct pc_kernel *pc_word_whole(uint64_t word)
 	return &pc_kernels[word >> 8];
 }
 
+/* True if one or two kernels hold for the half octave, without chunks: pc_word_unchunked() has the one. */
+static inline bool pc_word_is_unchunked(uint64_t word)
+{
+	return (word & 0xfff0000) == 0;
+}
+
+static inline const struct pc_kernel *pc_word_unchunked(uint64_t word, uint64_t len)
+{
+	return &pc_kernels[word >> (pc_half_octave_fraction(len) >= word >> 28 ? 8 : 0) & 255];
+}
+
 /* True if nothing but libc, whole, without a probe, may be what the intent wants there. False says nothing. */
 static inline bool pc_words_plain(const struct pc_words *words, unsigned intent, uint64_t len)
 {

@@ -67,8 +67,8 @@ __attribute__((noinline)) static void clear_extent(uint64_t word, void *dst, siz
 		pc_fence();
 }
 
-/* The common words, one kernel for the whole half octave and no chunks, end in a jump: what one KiB costs is so little
- * that a stack frame would show. */
+/* Words without chunks end in a jump: what one KiB costs is so little that a stack frame would show. The most common
+ * ones, one kernel for the whole half octave, need not look where in it len lies. */
 static inline void zero_row(const struct pc_words *words, unsigned row, void *dst, size_t len)
 {
 	uint64_t word = pc_words_at(words, row, len);
@@ -77,6 +77,8 @@ static inline void zero_row(const struct pc_words *words, unsigned row, void *ds
 		libc_memset(dst, 0, len);
 	else if (pc_word_is_whole(word))
 		pc_word_whole(word)->clear(dst, len);
+	else if (pc_word_is_unchunked(word))
+		pc_word_unchunked(word, len)->clear(dst, len);
 	else
 		clear_extent(word, dst, len);
 }

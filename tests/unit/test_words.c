@@ -17,6 +17,13 @@ static void assert_word(const struct pageclear_policy *policy, unsigned intent, 
 		power &= power - 1;
 	CU_ASSERT_STRING_EQUAL(pick.kernel->name, choice.kernel);
 	CU_ASSERT_EQUAL(pick.chunk, power);
+	/* What zero() goes by where there are no chunks, which is the shorter way. */
+	uint64_t word = pc_words_at(&policy->words, pc_row(intent), len);
+
+	if (pc_word_is_unchunked(word)) {
+		CU_ASSERT_EQUAL(pick.chunk, 0);
+		CU_ASSERT_PTR_EQUAL(pc_word_unchunked(word, len), pick.kernel);
+	}
 }
 
 static void assert_words_around(const struct pageclear_policy *policy, unsigned intent, size_t len)
@@ -133,6 +140,25 @@ static void test_pins_win_a_place(void)
 	assert_kept("011", lens, (const char *const[]){"libc", "libc", "sse2", "sse2", "sse2", "stosq"});
 }
 
+/* To the byte, where one rule of libc's ends: what stands before it in the same half octave pays for no look-up. */
+static void test_plain_ends_where_libc_does(void)
+{
+	static const size_t froms[] = {257, 2049, 2064, 3071, 3072, 1000001};
+	char clear[400];
+
+	for (size_t i = 0; i < sizeof(froms) / sizeof(froms[0]); i++) {
+		snprintf(clear, sizeof(clear),
+		         "clear:\n  - intent: cold\n    when: {threads: 1, prior: cached}\n"
+		         "    rules: [{from: 0, kernel: libc}, {from: %zu, kernel: stosb}]\n",
+		         froms[i]);
+		const struct pageclear_policy *policy = open_text(policy_text(1, here(), pc_arch, clear));
+
+		CU_ASSERT(pc_words_plain(&policy->words, PAGECLEAR_COLD | PAGECLEAR_CACHED, froms[i] - 1));
+		CU_ASSERT_FALSE(pc_words_plain(&policy->words, PAGECLEAR_COLD | PAGECLEAR_CACHED, froms[i]));
+		pageclear_policy_close(policy);
+	}
+}
+
 /* Below what is said to be plain nothing but libc is to be had, and no probe; from there on something is. */
 static void test_plain(void)
 {
@@ -207,6 +233,7 @@ static const struct unit_test tests[] = {
 	{"far_splits_round_up", test_far_splits_round_up},
 	{"pins_win_a_place", test_pins_win_a_place},
 	{"plain", test_plain},
+	{"plain_ends_where_libc_does", test_plain_ends_where_libc_does},
 	{"rate", test_rate},
 	{"probe_settings", test_probe_settings},
 };
