@@ -36,6 +36,11 @@ static int fill_cell(struct cell *cell, const struct grid_pairs *pairs)
 	return 0;
 }
 
+static bool is_small(const struct grid *grid, size_t size)
+{
+	return grid->bytes[size] < GRID_LEAST_BYTES;
+}
+
 static int build_cell(struct grid *grid, const struct dataset *data, size_t size, unsigned kernel, double weight)
 {
 	struct cell *cell = grid_cell(grid, size, kernel);
@@ -44,6 +49,7 @@ static int build_cell(struct grid *grid, const struct dataset *data, size_t size
 
 	grid_pairs(data, grid, grid->bytes[size], kernel, weight, &pairs);
 	r = fill_cell(cell, &pairs);
+	cell->doubtful = cell->doubtful || is_small(grid, size);
 	if (grid->intent == PAGECLEAR_SCRUB)
 		cell->ratio = pairs.ratio;
 	if (kernel == 0) { /* the measure of all: there even where the two priors share no epoch, so hold no pair */
@@ -187,7 +193,8 @@ static void interpolate(struct grid *grid, unsigned kernel, size_t below, size_t
 		.ratio = exp(between(log(a->ratio), log(b->ratio), share)),
 		.interval = {fmin(a->interval.low, b->interval.low), fmax(a->interval.high, b->interval.high)},
 	};
-	cell->doubtful = grid->intent != PAGECLEAR_SCRUB && grid->prior == PC_UNKNOWN && cell->worse > GRID_GUARD;
+	cell->doubtful = is_small(grid, size) ||
+	                 (grid->intent != PAGECLEAR_SCRUB && grid->prior == PC_UNKNOWN && cell->worse > GRID_GUARD);
 	for (unsigned e = 0; e < COST_EPOCHS; e++)
 		cell->epoch[e] = between(a->epoch[e], b->epoch[e], share); /* NaN where either is */
 }

@@ -18,13 +18,19 @@ enum { GRID_SIZES = 128 }; /* the thorough grid's 46, and 80 inside crossovers' 
 /* ln 1.05: what either prior may lose when the prior is unknown (design section 1). */
 #define GRID_GUARD 0.04879
 
+/* Smaller clears are left to libc: memset takes 4 to 10 ns there, and what another kernel gains of that (1 ns for avx2
+ * at 384 bytes, Zen 3) is less than the look-up in the policy takes (1 to 5 ns, bench cost), which those that are
+ * libc's up to here are spared. */
+enum { GRID_LEAST_BYTES = 1024 };
+
 /* A kernel without pairs at a size, but with some on both sides of it and at most two octaves apart, is interpolated:
  * linear in the size's logarithm. That speaks for what it costs there and proves nothing. */
 struct cell {
 	bool measured;     /* what stands below may be used: it comes from pairs, or is interpolated */
 	bool interpolated; /* no pairs, no noise; the interval spans both neighbours', forbidden only if both are */
 	bool forbidden;    /* surely slower than libc, the unknown prior's guard surely broken, or by spot_forbid() */
-	bool doubtful; /* that guard is broken, not surely or as interpolated: no new rule, but an old one may stay */
+	bool doubtful; /* that guard is broken, not surely or as interpolated, or the size is below GRID_LEAST_BYTES: no
+	                * new rule, but an old one may stay */
 	bool unproven; /* by solve_proven(): part of a segment whose gain it could not prove */
 	double l;      /* ln(cost / libc's cost): median over epochs of the medians of pairs; 0 for libc */
 	double worse;  /* unknown prior: the larger l of the two, by which the guard goes; else l */

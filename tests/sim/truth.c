@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "calibrd/grid.h"
 #include "pageclear/policy.h"
 
 enum { SINGLE_MOST = 16384 }; /* small flushed sizes are also asked for alone (design: measuring) */
@@ -138,6 +139,8 @@ double truth_least(const struct truth *truth, uint32_t kernels, uint64_t bytes)
 {
 	double least = 0;
 
+	if (bytes < GRID_LEAST_BYTES) /* libc's by design: no cost here holds the look-up's */
+		return 0;
 	for (unsigned k = 1; k < pc_kernel_count; k++)
 		if ((kernels >> k & 1) != 0 && truth_inside_guard(truth, k, bytes) >= 0)
 			least = fmin(least, truth_l(truth, k, bytes));

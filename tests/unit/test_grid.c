@@ -151,6 +151,32 @@ static void test_surely_slower_is_forbidden(void)
 	dataset_clear(&data);
 }
 
+/* Twice as fast as libc, which at such a size is less than a look-up takes: no new rule, measured or interpolated. */
+static void test_small_sizes_are_libcs(void)
+{
+	static const uint64_t sizes[] = {256, 512, 1000, 1024, 4096};
+	struct dataset data = {0};
+	struct grid grid;
+
+	NEEDS_KERNELS(3);
+	for (size_t i = 0; i < 5; i++) {
+		put_epochs(&data, PHASE_CLEAR, PC_CACHED, sizes[i], 0, 100);
+		put_epochs(&data, PHASE_CLEAR, PC_CACHED, sizes[i], 1, 50);
+		if (i == 0 || i == 3) /* interpolated between */
+			put_epochs(&data, PHASE_CLEAR, PC_CACHED, sizes[i], 2, 50);
+	}
+	CU_ASSERT_EQUAL_FATAL(build(&grid, &data, PAGECLEAR_COLD, PC_CACHED), 0);
+	CU_ASSERT_EQUAL_FATAL(grid.sizes, 5);
+	for (size_t i = 0; i < 5; i++) {
+		CU_ASSERT_EQUAL(grid_cell(&grid, i, 1)->doubtful, sizes[i] < 1024);
+		CU_ASSERT_FALSE(grid_cell(&grid, i, 1)->forbidden);
+		CU_ASSERT_FALSE(grid_cell(&grid, i, 0)->doubtful);
+	}
+	CU_ASSERT_TRUE(grid_cell(&grid, 1, 2)->interpolated && grid_cell(&grid, 1, 2)->doubtful);
+	grid_free(&grid);
+	dataset_clear(&data);
+}
+
 /* --- interpolation ----------------------------------------------------------------------------------------------- */
 
 /* Rows 0 and 1 everywhere, row 2 at 4 and 16 KiB alone: it takes `below` and `above` of libc's time there. */
@@ -415,6 +441,7 @@ static const struct unit_test tests[] = {
 	{"sizes without rivals are left out", test_sizes_without_rivals_are_left_out},
 	{"only kernels of the mask", test_only_kernels_of_the_mask},
 	{"surely slower is forbidden", test_surely_slower_is_forbidden},
+	{"small sizes are libc's", test_small_sizes_are_libcs},
 	{"gaps are interpolated", test_gaps_are_interpolated},
 	{"no interpolation beyond what was measured", test_no_interpolation_beyond_what_was_measured},
 	{"interpolated is forbidden only between two", test_interpolated_is_forbidden_only_between_two},
