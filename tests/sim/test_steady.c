@@ -113,13 +113,14 @@ static struct changes recalibrate_often(const char *what, const struct sim_noise
 	return changes;
 }
 
-/* most: of one table. Back to what was before, which only chance can bring about on a host that stays as it is: in one
- * of a hundred decisions. */
+/* most: of one table. Nine of ten decisions stand. Back to what was before, which only chance can bring about on a host
+ * that stays as it is: in one of a hundred. */
 static void expect_steady(const char *what, const struct sim_noise *noise, unsigned most)
 {
 	struct changes changes = recalibrate_often(what, noise);
 
 	CU_ASSERT(changes.most <= most);
+	CU_ASSERT(10 * changes.late <= changes.turns * changes.tables);
 	CU_ASSERT(100 * changes.flaps <= changes.turns * changes.tables);
 }
 
@@ -137,7 +138,9 @@ static void test_rules_do_not_flap(void)
 	if (!zen3_here(&host))
 		return;
 	expect_steady("a shared guest", &sim_noise_guest, CHANGES_MOST);
-	expect_steady("a rough one", &rough, 4 * CHANGES_MOST);
+	/* Eight series of other seeds, before and after a change of the decision: 10 to 28 changes in 350 decisions, 4
+	 * to 10 of the worst table. */
+	expect_steady("a rough one", &rough, 6 * CHANGES_MOST);
 	expect_steady("a server", &sim_noise_server, CHANGES_MOST);
 }
 
