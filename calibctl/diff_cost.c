@@ -8,7 +8,7 @@
 #include "calibrd/grid.h"
 #include "pageclear/policy.h"
 
-/* Steps an octave in which ranges are walked: crossovers are told to an eighth. */
+/* Steps an octave in which ranges are walked: four times as fine as the sizes between which crossovers are found. */
 static const double steps = 32;
 
 struct sums {
