@@ -5,6 +5,7 @@
 
 #include "calibrd/decide.h"
 #include "calibrd/grid.h"
+#include "calibrd/meter.h"
 #include "kernels/kernels.h"
 #include "libpolicy/document.h"
 #include "pageclear/policy.h"
@@ -101,14 +102,6 @@ struct question {
 	bool own;
 };
 
-/* How far below itself a size speaks for lengths: below 4 KiB and above 2 MiB calibration clears up to a sixteenth less
- * than the size (vary() in calibrd/meter_part.c). So the middle says which path was or would be taken, and non-temporal
- * stores that are to be taken there begin at the lower end: from the size itself on they would miss nearly all. */
-static uint64_t span(uint64_t bytes)
-{
-	return bytes < 4096 || bytes > 2 << 20 ? bytes / 16 : 0;
-}
-
 /* Octaves that a size speaks for: half the way to each neighbour. */
 static double width(const struct thresholds_costs *costs, size_t i)
 {
@@ -180,7 +173,8 @@ static double cost(struct change *out, const struct question *question, const st
 {
 	*out = (struct change){0};
 	for (size_t i = 0; i < question->costs->count; i++) {
-		uint64_t middle = question->costs->bytes[i] - span(question->costs->bytes[i]) / 2;
+		/* Lengths somewhat below the size were measured: their middle says which path was or would be taken. */
+		uint64_t middle = question->costs->bytes[i] - meter_shorter(question->costs->bytes[i]) / 2;
 		enum thresholds_path now = thresholds_path(question->present, middle);
 		enum thresholds_path then = thresholds_path(tried, middle);
 
@@ -229,7 +223,8 @@ static bool candidate(const struct question *question, const struct thresholds_r
 	const uint64_t *bytes = question->costs->bytes;
 
 	out->stosb = i == 0 ? question->present->stosb : bytes[i - 1];
-	out->nontemporal = j == 0 ? question->present->nontemporal : bytes[j - 1] - span(bytes[j - 1]);
+	/* From the size itself on it would miss nearly all that was measured there. */
+	out->nontemporal = j == 0 ? question->present->nontemporal : bytes[j - 1] - meter_shorter(bytes[j - 1]);
 	if (j > 0 && out->nontemporal < out->stosb && bytes[j - 1] >= out->stosb)
 		out->nontemporal = out->stosb;
 	return (i == 0 || (range->stosb && is_within(out->stosb, range->least.stosb, range->most.stosb))) &&

@@ -139,17 +139,12 @@ static void clear_one(const struct meter_ask *ask, char *at, size_t len)
 
 /* --- batches ----------------------------------------------------------------------------------------------------- */
 
-/* Up to a sixteenth less than what was asked for, the same for every kernel of the round, below 4 KiB and above 2 MiB:
- * powers of two are what some kernels like best there and programs ask for least, and they are where implementations
- * change their ways. REP STOSB on a Zen 3 goes round the caches from 32 MiB on exactly; an extent of 32 MiB would speak
- * for none of those between 16 and 32. Pages, and what allocators make of them, are powers of two. */
+/* The length for all kernels of a round. */
 static size_t vary(const struct meter_ask *ask, struct random *random)
 {
-	uint64_t bytes = ask->bytes, unit = bytes < PAGE ? 16 : PAGE;
+	uint64_t unit = ask->bytes < PAGE ? 16 : PAGE, shorter = ask->exact ? 0 : meter_shorter(ask->bytes);
 
-	if (ask->exact || bytes < 256 || (bytes >= PAGE && bytes <= PART_HUGE))
-		return (size_t)bytes;
-	return (size_t)(bytes - unit * random_below(random, bytes / 16 / unit + 1));
+	return (size_t)(ask->bytes - (shorter > 0 ? unit * random_below(random, shorter / unit + 1) : 0));
 }
 
 /* Places for buffers from `at` on: staggered, and those below 4 KiB at mixed 16-byte offsets. */
