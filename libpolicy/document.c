@@ -119,8 +119,7 @@ static int read_fields(void *out, const struct pc_node *map, const struct field 
 	for (size_t i = 0; i < count && r == 0; i++) {
 		const struct pc_node *node = member_after(last, map, fields[i].key);
 
-		if (node != NULL)
-			last = node;
+		last = node != NULL ? node : last;
 		if (node != NULL)
 			r = read_field(out, node, &fields[i], why);
 		else if (fields[i].required)

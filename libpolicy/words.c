@@ -69,7 +69,7 @@ static uint64_t upper_from(uint64_t word, unsigned h)
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (pc_half_octave_fraction(middle) >= word >> 28)
+		if (pc_word_is_above(word, middle))
 			high = middle;
 		else
 			low = middle + 1;

@@ -82,12 +82,22 @@ static inline uint64_t pc_words_at(const struct pc_words *words, unsigned row, u
 	return atomic_load_explicit(&words->word[row][pc_half_octave(len)], memory_order_relaxed);
 }
 
+/* True if len lies above a word's split. */
+static inline bool pc_word_is_above(uint64_t word, uint64_t len)
+{
+	return pc_half_octave_fraction(len) >= word >> 28;
+}
+
+static inline const struct pc_kernel *pc_word_kernel(uint64_t word, uint64_t len)
+{
+	return &pc_kernels[word >> (pc_word_is_above(word, len) ? 8 : 0) & 255];
+}
+
 static inline struct pc_pick pc_word_pick(uint64_t word, uint64_t len)
 {
-	unsigned above = pc_half_octave_fraction(len) >= word >> 28;
-	unsigned log2_chunk = (unsigned)(word >> (16 + 6 * above)) & 63;
+	unsigned log2_chunk = (unsigned)(word >> (pc_word_is_above(word, len) ? 22 : 16)) & 63;
 
-	return (struct pc_pick){.kernel = &pc_kernels[word >> (8 * above) & 255],
+	return (struct pc_pick){.kernel = pc_word_kernel(word, len),
 	                        .chunk = log2_chunk == 0 ? 0 : (size_t)1 << log2_chunk};
 }
 
@@ -102,15 +112,10 @@ static inline const struct pc_kernel *pc_word_whole(uint64_t word)
 	return &pc_kernels[word >> 8];
 }
 
-/* True if one or two kernels hold for the half octave, without chunks: pc_word_unchunked() has the one. */
+/* True if one or two kernels hold for the half octave, without chunks. */
 static inline bool pc_word_is_unchunked(uint64_t word)
 {
 	return (word & 0xfff0000) == 0;
-}
-
-static inline const struct pc_kernel *pc_word_unchunked(uint64_t word, uint64_t len)
-{
-	return &pc_kernels[word >> (pc_half_octave_fraction(len) >= word >> 28 ? 8 : 0) & 255];
 }
 
 /* True if nothing but libc, whole, without a probe, may be what the intent wants there. False says nothing. */

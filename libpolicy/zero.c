@@ -78,7 +78,7 @@ static inline void zero_row(const struct pc_words *words, unsigned row, void *ds
 	else if (pc_word_is_whole(word))
 		pc_word_whole(word)->clear(dst, len);
 	else if (pc_word_is_unchunked(word))
-		pc_word_unchunked(word, len)->clear(dst, len);
+		pc_word_kernel(word, len)->clear(dst, len);
 	else
 		clear_extent(word, dst, len);
 }

@@ -22,7 +22,7 @@ static void assert_word(const struct pageclear_policy *policy, unsigned intent, 
 
 	if (pc_word_is_unchunked(word)) {
 		CU_ASSERT_EQUAL(pick.chunk, 0);
-		CU_ASSERT_PTR_EQUAL(pc_word_unchunked(word, len), pick.kernel);
+		CU_ASSERT_PTR_EQUAL(pc_word_kernel(word, len), pick.kernel);
 	}
 }
 
