@@ -16,7 +16,7 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The same in seconds, for deadlines. */
+/* The same in seconds. */
 static inline double clock_seconds(clockid_t clock)
 {
 	return (double)clock_ns(clock) / 1e9;

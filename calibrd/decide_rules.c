@@ -34,10 +34,10 @@ static double falls_to(double left, double right, double level)
 	return right < level ? (left - level) / (left - right) : 1;
 }
 
-/* Forbidden for what its cost does not say: it loses on base pages. Whom its cost forbids loses more than 3 %. */
+/* Forbidden for what its cost does not say: it loses on base pages. */
 static bool is_barred(const struct cell *cell)
 {
-	return cell->forbidden && !(cell->worse > 0.03);
+	return cell->forbidden && !(cell->worse > GRID_SLOWER);
 }
 
 /* Where between size - 1 and size, 0 to 1, the new kernel takes over from the old one: where it becomes cheaper. With

@@ -9,7 +9,6 @@
 #include "calibrd/grid_parts.h"
 #include "pageclear/policy.h"
 
-static const double slower_margin = 0.03; /* surely slower than this: forbidden */
 static const double most_octaves = 2; /* between sizes that are interpolated between: one of a coarse grid left out */
 
 /* --- cells ------------------------------------------------------------------------------------------------------- */
@@ -30,9 +29,9 @@ static int fill_cell(struct cell *cell, const struct grid_pairs *pairs)
 	cell->measured = true;
 	cell->interval = stats_median_interval(cell->pairs, cell->count, 0.95);
 	cell->worse = pairs->guarded ? pairs->against.worse : cell->l;
-	cell->forbidden = pairs->against.broken || grid_surely_loses(points, slower_margin);
-	cell->doubtful = !cell->forbidden &&
-	                 (cell->interval.low > slower_margin || (pairs->guarded && cell->worse > GRID_GUARD));
+	cell->forbidden = pairs->against.broken || grid_surely_loses(points, GRID_SLOWER);
+	cell->doubtful =
+		!cell->forbidden && (cell->interval.low > GRID_SLOWER || (pairs->guarded && cell->worse > GRID_GUARD));
 	return 0;
 }
 

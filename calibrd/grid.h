@@ -18,6 +18,9 @@ enum { GRID_SIZES = 128 }; /* the thorough grid's 46, and 80 inside crossovers' 
 /* ln 1.05: what either prior may lose when the prior is unknown (design section 1). */
 #define GRID_GUARD 0.04879
 
+/* Surely slower than libc by more than that: forbidden. */
+#define GRID_SLOWER 0.03
+
 /* Smaller clears are left to libc: memset takes 4 to 10 ns there, and what another kernel gains of that (1 ns for avx2
  * at 384 bytes, Zen 3) is less than the look-up in the policy takes (1 to 5 ns, bench cost), which those that are
  * libc's up to here are spared. */

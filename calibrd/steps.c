@@ -22,7 +22,7 @@ enum { STEPS_AT_ONCE = 6 };
 
 double service_now(void)
 {
-	return (double)clock_ns(CLOCK_BOOTTIME) / 1e9;
+	return clock_seconds(CLOCK_BOOTTIME);
 }
 
 void service_leave(struct service *service, int status)

@@ -254,7 +254,7 @@ int look_new(struct look **out, const char *root)
 
 	if (look == NULL)
 		return -ENOMEM;
-	look->at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
+	look->at = clock_seconds(CLOCK_MONOTONIC);
 	look->own = own_seconds();
 	r = look_at_cpus(look, root);
 	if (r >= 0)
